@@ -12,6 +12,7 @@ if(LOCKSTEP_BUILD_COMPILER)
   include(TableGen)
   include(AddLLVM)
   include(AddMLIR)
+  include_directories(SYSTEM ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
   set(LOCKSTEP_MLIR_FLAGS -fno-exceptions -Werror=deprecated-declarations)
 
   # One precompiled header for everything that includes MLIR (its headers take 10 s and more to parse).

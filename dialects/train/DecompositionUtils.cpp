@@ -136,7 +136,7 @@ Value TensorBuilder::mean(Value a, ArrayRef<int64_t> dims) {
   double count = 1;
   for (int64_t i : dims)
     count *= getShape(a)[i];
-  return multiply(sum(a, dims), 1 / count);
+  return divide(sum(a, dims), count);
 }
 
 //===--- Products ---===//
