@@ -26,6 +26,8 @@ def TrainDialect : Dialect {
     static constexpr llvm::StringLiteral kFrozenAttr = "train.frozen";
     /// Argument attribute: an input that is whole on every rank (dimension 0 is not the batch).
     static constexpr llvm::StringLiteral kWholeAttr = "train.whole";
+    /// Argument attribute (array of strings): further names of the same storage (tied weights).
+    static constexpr llvm::StringLiteral kTiedAttr = "train.tied";
   }];
 }
 

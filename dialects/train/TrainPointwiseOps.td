@@ -57,6 +57,8 @@ def CompareOp : Train_InferredOp<"compare", [SameTypeOperands, SameOperandsAndRe
   let assemblyFormat = "$direction $lhs `,` $rhs attr-dict `:` type($lhs)";
 }
 
+def StopGradientOp : Train_Unary<"stop_gradient", Train_Tensor, "x itself; no gradient flows back through it (`detach`, `no_grad`)">;
+
 def SelectOp : Train_Op<"select", [SameOperandsAndResultShape, Train_Pointwise, AllTypesMatch<["on_true", "on_false", "result"]>]> {
   let summary = "Elementwise choice";
   let description = [{
