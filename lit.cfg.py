@@ -1,0 +1,18 @@
+# lit configuration: every .mlir file under test/ is a test. Run by tools/check.sh, or: lit -v test
+import os
+import lit.formats
+
+config.name = "lockstep"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["Inputs", "models"]
+root = os.path.dirname(os.path.abspath(__file__))
+build = lit_config.params.get("build", os.path.join(root, "build"))
+config.test_source_root = os.path.join(root, "test")
+config.test_exec_root = os.path.join(build, "test")
+llvm = lit_config.params.get("llvm", "/usr/lib/llvm-22")
+config.environment["PATH"] = os.pathsep.join(
+    [os.path.join(build, "bin"), os.path.join(llvm, "bin"), config.environment.get("PATH", "")])
+config.environment["FILECHECK_OPTS"] = "--dump-input-filter=all"
+config.substitutions.append(("%models", os.path.join(root, "test", "models")))
+config.substitutions.append(("%root", root))
