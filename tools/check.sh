@@ -10,6 +10,8 @@ step "packages"
 tools/install-packages.sh
 step "format"
 git ls-files -z '*.cpp' '*.h' | xargs -0 -r clang-format-22 --dry-run --Werror
+step "dialect pages"
+tools/generate-docs.sh --check
 step "build"
 tools/build.sh
 step "unit tests"
