@@ -1,0 +1,248 @@
+#include "runtime/executor/session.h"
+#include "runtime/artifact/types.h"
+#include "runtime/device/host/parallel.h"
+#include "runtime/executor/schedule.h"
+#include "runtime/safetensors/safetensors.h"
+#include "runtime/support/half.h"
+#include "runtime/support/philox.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <sys/stat.h>
+
+namespace lockstep::runtime {
+
+Hyperparameters Hyperparameters::defaultsOf(const artifact::PlanT &plan) {
+  Hyperparameters result;
+  for (const auto &entry : plan.hyperparameters)
+    result.values[entry->name] = entry->value;
+  if (plan.schedule)
+    result.schedule = *plan.schedule;
+  return result;
+}
+
+Status Hyperparameters::set(const artifact::PlanT &plan,
+                            const std::string &name, double value) {
+  bool known = name == "lr";
+  for (const auto &program : plan.programs)
+    for (const auto &scalar : program->scalars)
+      known |= scalar->name == name &&
+               scalar->kind == artifact::ScalarKind::Hyperparameter;
+  if (!known)
+    return inputError("the artifact has no hyperparameter '" + name +
+                      "' (optimizer " + plan.optimizer + ")")
+        .remedy("leave the flag out, or compile with it");
+  values[name] = value;
+  return Status::success();
+}
+
+double Hyperparameters::learningRateAt(int64_t step) const {
+  auto lr = values.find("lr");
+  return learningRate(schedule, lr == values.end() ? 0 : lr->second, step);
+}
+
+StatusOr<std::unique_ptr<Session>>
+Session::create(const ArtifactReader &artifact, Collectives &collectives,
+                Hyperparameters hyperparameters, SessionOptions options) {
+  std::unique_ptr<Session> session(
+      new Session(artifact, std::move(hyperparameters), std::move(options)));
+  int64_t bytes = 0;
+  for (const auto &program : artifact.plan().programs)
+    bytes = std::max(bytes, program->arena_bytes);
+  LOCKSTEP_ASSIGN_OR_RETURN(session->arena,
+                            Arena::create(bytes, session->options.poison));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      session->executor,
+      Executor::create(artifact, *session->arena, collectives));
+  return session;
+}
+
+const artifact::ProgramT *Session::program(const std::string &name) const {
+  for (const auto &program : plan().programs)
+    if (program->name == name)
+      return program.get();
+  return nullptr;
+}
+
+Status Session::initialize() {
+  for (const auto &tensor : plan().tensors)
+    if (Status status = initializeTensor(*tensor); !status.ok())
+      return std::move(status).at("tensor '" + tensor->name + "'");
+  return Status::success();
+}
+
+Status Session::initializeTensor(const artifact::TensorT &tensor) {
+  if (!tensor.weight)
+    return draw(tensor);
+  if (!tensor.weight->file.empty())
+    return loadExternal(tensor);
+  std::string_view bytes = artifact.weightBytes(*tensor.weight);
+  std::memcpy(memory(tensor.offset), bytes.data(), bytes.size());
+  return Status::success();
+}
+
+static bool isFolder(const std::string &path) {
+  struct stat info;
+  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+/// Where the external file of a weight is: in the folder given, or the file
+/// given, or beside the artifact.
+static std::string externalPath(const std::string &given,
+                                const std::string &artifactPath,
+                                const std::string &file) {
+  if (!given.empty())
+    return isFolder(given) ? given + "/" + file : given;
+  size_t slash = artifactPath.rfind('/');
+  return slash == std::string::npos ? file
+                                    : artifactPath.substr(0, slash + 1) + file;
+}
+
+Status Session::loadExternal(const artifact::TensorT &tensor) {
+  const artifact::WeightT &weight = *tensor.weight;
+  std::string path =
+      externalPath(options.weightsPath, artifact.path(), weight.file);
+  auto opened = SafetensorsFile::open(path);
+  if (!opened.ok())
+    return std::move(opened).status().remedy(
+        "put '" + weight.file +
+        "' beside the artifact, or name it with --weights");
+  const SafetensorsTensor *found = (*opened)->find(weight.name_in_file);
+  if (!found || found->dtype != toDType(tensor.dtype) ||
+      int64_t(found->bytes) != tensor.bytes)
+    return inputError("'" + weight.name_in_file +
+                      "' is missing or has another "
+                      "type or shape")
+        .at(path)
+        .remedy("give the weights that the artifact was compiled with");
+  Hash hash = treeHash(found->data, found->bytes);
+  if (!std::equal(hash.begin(), hash.end(), weight.hash.begin(),
+                  weight.hash.end()))
+    return inputError("'" + weight.name_in_file +
+                      "' is not what the artifact was compiled with")
+        .at(path)
+        .remedy("give the same weights file, or compile again");
+  std::memcpy(memory(tensor.offset), found->data, found->bytes);
+  return Status::success();
+}
+
+static void store(std::byte *memory, artifact::DType dtype, int64_t index,
+                  double value) {
+  switch (dtype) {
+  case artifact::DType::F32:
+    reinterpret_cast<float *>(memory)[index] = float(value);
+    break;
+  case artifact::DType::F64:
+    reinterpret_cast<double *>(memory)[index] = value;
+    break;
+  case artifact::DType::BF16:
+    reinterpret_cast<uint16_t *>(memory)[index] = floatToBfloat16(float(value));
+    break;
+  case artifact::DType::F16:
+    reinterpret_cast<uint16_t *>(memory)[index] = floatToFloat16(float(value));
+    break;
+  case artifact::DType::I32:
+    reinterpret_cast<int32_t *>(memory)[index] = int32_t(value);
+    break;
+  case artifact::DType::I64:
+    reinterpret_cast<int64_t *>(memory)[index] = int64_t(value);
+    break;
+  default:
+    memory[index] = std::byte(value);
+  }
+}
+
+/// Element i of a tensor depends on the seed, the tensor's name and i alone.
+Status Session::draw(const artifact::TensorT &tensor) {
+  using Kind = artifact::InitKind;
+  artifact::InitRuleT rule = tensor.init ? *tensor.init : artifact::InitRuleT();
+  if (rule.kind == Kind::None && tensor.role == artifact::TensorRole::Parameter)
+    return inputError("the artifact has no values for it")
+        .remedy("compile with --weights PATH, or with --init normal:0.02");
+  if (rule.kind == Kind::None || rule.kind == Kind::Zeros) {
+    std::memset(memory(tensor.offset), 0, size_t(tensor.bytes));
+    return Status::success();
+  }
+  uint64_t stream = streamOf(tensor.name), seed = options.seed;
+  std::byte *target = memory(tensor.offset);
+  int64_t count = elementsOf(tensor.shape);
+  constexpr int64_t piece = 1 << 14;
+  parallelFor((count + piece - 1) / piece, [&](int64_t chunk) {
+    int64_t end = std::min(count, (chunk + 1) * piece);
+    for (int64_t i = chunk * piece; i < end; ++i) {
+      double value = rule.kind == Kind::Ones ? 1 : rule.a;
+      if (rule.kind == Kind::Normal)
+        value = rule.a + rule.b * normalAt(seed, stream, uint64_t(i));
+      else if (rule.kind == Kind::Uniform)
+        value =
+            rule.a + (rule.b - rule.a) * uniformAt(seed, stream, uint64_t(i));
+      store(target, tensor.dtype, i, value);
+    }
+  });
+  return Status::success();
+}
+
+void Session::writeScalars(const artifact::ProgramT &program, int64_t step) {
+  auto valueOf = [&](const std::string &name) {
+    auto found = hyperparameters.values.find(name);
+    return found == hyperparameters.values.end() ? 0.0 : found->second;
+  };
+  for (const auto &scalar : program.scalars) {
+    const std::string &name = scalar->name;
+    double value = valueOf(name);
+    if (scalar->kind == artifact::ScalarKind::Metric)
+      continue;
+    if (scalar->kind == artifact::ScalarKind::Rng) {
+      auto *pairs = arena->at<int64_t>(scalar->offset);
+      int64_t k = program.accumulation_steps;
+      for (int64_t i = 0; i < k; ++i) {
+        pairs[2 * i] = int64_t(options.seed);
+        pairs[2 * i + 1] = step * k + i;
+      }
+      continue;
+    }
+    if (name == "lr")
+      value = hyperparameters.learningRateAt(step);
+    else if (name == "bias_correction1")
+      value = biasCorrection(valueOf("beta1"), step);
+    else if (name == "bias_correction2")
+      value = biasCorrection(valueOf("beta2"), step);
+    else if (name == "grad_clip" && value == 0)
+      value = std::numeric_limits<float>::max(); // 0: no clipping
+    for (int64_t i = 0; i < scalar->count; ++i)
+      store(memory(scalar->offset), scalar->dtype, i, value);
+  }
+}
+
+std::optional<double> Session::metric(const artifact::ProgramT &program,
+                                      const std::string &name) const {
+  for (const auto &scalar : program.scalars)
+    if (scalar->kind == artifact::ScalarKind::Metric && scalar->name == name)
+      return scalar->dtype == artifact::DType::F64
+                 ? *arena->at<double>(scalar->offset)
+                 : double(*arena->at<float>(scalar->offset));
+  return std::nullopt;
+}
+
+StatusOr<StepMetrics> Session::step(int64_t step) {
+  const artifact::ProgramT &program = *this->program("step");
+  writeScalars(program, step);
+  LOCKSTEP_RETURN_IF_ERROR(executor->run("step"));
+  StepMetrics metrics;
+  metrics.loss = metric(program, "loss").value_or(0);
+  metrics.gradNorm = metric(program, "grad_norm");
+  return metrics;
+}
+
+StatusOr<double> Session::evaluate() {
+  const artifact::ProgramT *program = this->program("eval");
+  if (!program)
+    return inputError("the artifact has no evaluation program")
+        .at(artifact.path());
+  writeScalars(*program, 0);
+  LOCKSTEP_RETURN_IF_ERROR(executor->run("eval"));
+  return metric(*program, "loss").value_or(0);
+}
+
+} // namespace lockstep::runtime

@@ -1,0 +1,85 @@
+// One rank's model in memory: the arena with its parameters and optimizer
+// state, the hyperparameters of the run, and the programs that work on them.
+#ifndef LOCKSTEP_RUNTIME_EXECUTOR_SESSION_H
+#define LOCKSTEP_RUNTIME_EXECUTOR_SESSION_H
+
+#include "runtime/executor/executor.h"
+
+#include <memory>
+#include <optional>
+
+namespace lockstep::runtime {
+
+/// The hyperparameters of a run: the artifact's, with what the user overrides.
+struct Hyperparameters {
+  std::map<std::string, double> values;
+  artifact::ScheduleT schedule;
+
+  static Hyperparameters defaultsOf(const artifact::PlanT &plan);
+  /// Error: no program of the plan has this hyperparameter.
+  Status set(const artifact::PlanT &plan, const std::string &name,
+             double value);
+  double learningRateAt(int64_t step) const;
+};
+
+struct SessionOptions {
+  uint64_t seed = 0;       ///< of weights and dropout
+  std::string weightsPath; ///< file or folder of external weights
+  bool poison = false;     ///< fill the arena with NaN first
+};
+
+/// What a step reports. Absent: the program does not compute it.
+struct StepMetrics {
+  double loss = 0;
+  std::optional<double> gradNorm;
+};
+
+class Session {
+public:
+  /// Maps the arena and loads the programs. `artifact` and `collectives` must
+  /// outlive the session.
+  static StatusOr<std::unique_ptr<Session>>
+  create(const ArtifactReader &artifact, Collectives &collectives,
+         Hyperparameters hyperparameters, SessionOptions options);
+
+  /// Gives every persistent tensor its first value: weights, or drawn.
+  Status initialize();
+
+  /// Runs the step program on the inputs that lie in the arena.
+  StatusOr<StepMetrics> step(int64_t step);
+  /// Runs the evaluation program; the loss.
+  StatusOr<double> evaluate();
+
+  const artifact::PlanT &plan() const { return artifact.plan(); }
+  /// Null when the plan has no such program.
+  const artifact::ProgramT *program(const std::string &name) const;
+  std::byte *memory(int64_t offset) const {
+    return arena->at<std::byte>(offset);
+  }
+  const Arena &arenaOf() const { return *arena; }
+  Executor &executorOf() { return *executor; }
+  Hyperparameters &hyperparametersOf() { return hyperparameters; }
+  uint64_t seed() const { return options.seed; }
+
+private:
+  Session(const ArtifactReader &artifact, Hyperparameters hyperparameters,
+          SessionOptions options)
+      : artifact(artifact), hyperparameters(std::move(hyperparameters)),
+        options(std::move(options)) {}
+  Status initializeTensor(const artifact::TensorT &tensor);
+  Status loadExternal(const artifact::TensorT &tensor);
+  Status draw(const artifact::TensorT &tensor);
+  void writeScalars(const artifact::ProgramT &program, int64_t step);
+  std::optional<double> metric(const artifact::ProgramT &program,
+                               const std::string &name) const;
+
+  const ArtifactReader &artifact;
+  Hyperparameters hyperparameters;
+  SessionOptions options;
+  std::optional<Arena> arena;
+  std::unique_ptr<Executor> executor;
+};
+
+} // namespace lockstep::runtime
+
+#endif // LOCKSTEP_RUNTIME_EXECUTOR_SESSION_H
