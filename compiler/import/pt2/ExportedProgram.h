@@ -329,7 +329,7 @@ public:
   /// "pt2 archive, version 0" or "legacy archive, version 8.2".
   std::string container;
   WeightsFormat weightsFormat = WeightsFormat::Raw;
-  std::vector<StoredTensor> weights, constants; ///< in the file's order
+  std::vector<StoredTensor> weights, constants; ///< sorted by name
 
   /// The text once, for the program's lifetime.
   std::string_view intern(std::string_view text) {

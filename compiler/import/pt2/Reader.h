@@ -15,8 +15,8 @@ class Archive;
 
 /// Bounds that keep hostile files from using up the machine.
 struct ReaderLimits {
-  uint64_t maxJsonBytes = uint64_t(1) << 30;
-  unsigned maxJsonDepth = 64;
+  uint64_t maxJsonBytes = uint64_t(1) << 28;
+  unsigned maxJsonDepth = 256;
   uint64_t maxArchiveEntries = 1u << 20;
 };
 
