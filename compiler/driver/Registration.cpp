@@ -1,14 +1,22 @@
 //===- Registration.cpp - Dialects, interfaces and passes -----------------===//
 #include "compiler/driver/Registration.h"
+#include "compiler/cost/Registration.h"
+#include "compiler/fuse/Passes.h"
+#include "compiler/reference/Registration.h"
+#include "dialects/dist/Dist.h"
+#include "dialects/plan/Plan.h"
 #include "dialects/train/Train.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
 
 void lockstep::registerAllDialects(DialectRegistry &registry) {
-  registry.insert<func::FuncDialect, train::TrainDialect>();
+  registry.insert<func::FuncDialect, train::TrainDialect, dist::DistDialect, plan::PlanDialect>();
+  registerEvaluableExternalModels(registry);
+  registerCostedExternalModels(registry);
 }
 
 void lockstep::registerAllPasses() {
   mlir::registerTransformsPasses();
+  fuse::registerFuse();
 }

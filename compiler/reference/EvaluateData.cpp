@@ -105,19 +105,7 @@ static LogicalResult evaluatePad(PadOp op, Operands operands, Results &results) 
 }
 
 static LogicalResult evaluateConcatenate(ConcatenateOp op, Operands operands, Results &results) {
-  RankedTensorType type = getResultType(op);
-  AroundDimension to(type.getShape(), op.getDimension());
-  int64_t size = HostTensor::getElementBytes(type.getElementType()), start = 0;
-  std::vector<char> bytes(type.getNumElements() * size);
-  for (const HostTensor &operand : operands) {
-    HostTensor x = operand.expand();
-    AroundDimension from(x.getShape(), op.getDimension());
-    int64_t block = from.size * from.inner * size;
-    for (int64_t o = 0; o < from.outer && block; ++o)
-      std::memcpy(&bytes[to.at(o, 0, start) * size], x.getData() + o * block, block);
-    start += from.size;
-  }
-  results.push_back(HostTensor::copy(type, bytes));
+  results.push_back(concatenate(operands, op.getDimension()));
   return success();
 }
 

@@ -70,6 +70,31 @@ HostTensor transpose(const HostTensor &source, ArrayRef<int64_t> permutation) {
   return readStrided(source, shape, 0, strides);
 }
 
+HostTensor concatenate(ArrayRef<HostTensor> parts, int64_t dim) {
+  SmallVector<int64_t> shape(parts.front().getShape());
+  for (const HostTensor &part : parts.drop_front())
+    shape[dim] += part.getDimSize(dim);
+  auto type = RankedTensorType::get(shape, parts.front().getElementType());
+  AroundDimension to(shape, dim);
+  int64_t size = HostTensor::getElementBytes(type.getElementType()), start = 0;
+  std::vector<char> bytes(type.getNumElements() * size);
+  for (const HostTensor &maybeSplat : parts) {
+    HostTensor part = maybeSplat.expand();
+    AroundDimension from(part.getShape(), dim);
+    int64_t block = from.size * from.inner * size;
+    for (int64_t o = 0; o < from.outer && block; ++o)
+      std::memcpy(&bytes[to.at(o, 0, start) * size], part.getData() + o * block, block);
+    start += from.size;
+  }
+  return HostTensor::copy(type, bytes);
+}
+
+HostTensor getBlock(const HostTensor &tensor, int64_t dim, int64_t place, int64_t count) {
+  SmallVector<int64_t> shape(tensor.getShape()), strides = getRowMajorStrides(shape);
+  shape[dim] /= count;
+  return readStrided(tensor, shape, place * shape[dim] * strides[dim], strides);
+}
+
 double getNeutralDouble(ReduceKind kind) {
   switch (kind) {
   case ReduceKind::Product:

@@ -81,6 +81,11 @@ HostTensor readStrided(const HostTensor &source, llvm::ArrayRef<int64_t> shape, 
                        llvm::ArrayRef<int64_t> strides);
 HostTensor transpose(const HostTensor &source, llvm::ArrayRef<int64_t> permutation);
 
+/// Joins tensors along a dimension, in which alone they may differ.
+HostTensor concatenate(llvm::ArrayRef<HostTensor> parts, int64_t dim);
+/// Block `place` of `count` equal blocks along `dim`.
+HostTensor getBlock(const HostTensor &tensor, int64_t dim, int64_t place, int64_t count);
+
 /// The neutral element of a combination; for max and min the extreme value of `type`.
 double getNeutralDouble(train::ReduceKind kind);
 int64_t getNeutralInt(train::ReduceKind kind, mlir::Type type);
