@@ -45,7 +45,7 @@ def BufferOp : Plan_Op<"buffer", [Pure]> {
     - (C3) iteration_stride is not 0 only inside `plan.loop`.
 
     ```mlir
-    %w = plan.buffer persistent "fc.weight" role parameter offset 0 : !plan.buffer<tensor<64x64xf32>>
+    %w = plan.buffer persistent "fc.weight" role <parameter> offset 0 : !plan.buffer<tensor<64x64xf32>>
     ```
   }];
   let arguments = (ins Plan_BufferKindAttr:$kind, OptionalAttr<StrAttr>:$name, OptionalAttr<Train_RoleAttr>:$role, I64Attr:$offset, DefaultValuedAttr<I64Attr, "0">:$iteration_stride);

@@ -21,7 +21,7 @@ def Train_Role : Train_I32Enum<"Role", "what an argument or result of the progra
     I32EnumAttrCase<"Rng", 6, "rng">,
     I32EnumAttrCase<"Output", 7, "output">,
     I32EnumAttrCase<"Metric", 8, "metric">]>;
-def Train_RoleAttr : EnumAttr<TrainDialect, Train_Role, "role">;
+def Train_RoleAttr : EnumAttr<TrainDialect, Train_Role, "role"> { let assemblyFormat = "`<` $value `>`"; }
 
 def Train_ReduceKind : Train_I32Enum<"ReduceKind", "how elements are combined", [
     I32EnumAttrCase<"Sum", 0, "sum">, I32EnumAttrCase<"Product", 1, "product">,
