@@ -1,5 +1,7 @@
 //===- Registration.cpp - Dialects, interfaces and passes -----------------===//
 #include "compiler/driver/Registration.h"
+#include "compiler/autodiff/Passes.h"
+#include "compiler/autodiff/Registration.h"
 #include "compiler/cost/Registration.h"
 #include "compiler/fuse/Passes.h"
 #include "compiler/reference/Registration.h"
@@ -13,10 +15,12 @@ using namespace mlir;
 void lockstep::registerAllDialects(DialectRegistry &registry) {
   registry.insert<func::FuncDialect, train::TrainDialect, dist::DistDialect, plan::PlanDialect>();
   registerEvaluableExternalModels(registry);
+  registerDifferentiableExternalModels(registry);
   registerCostedExternalModels(registry);
 }
 
 void lockstep::registerAllPasses() {
   mlir::registerTransformsPasses();
+  registerAutodiffPasses();
   fuse::registerFuse();
 }

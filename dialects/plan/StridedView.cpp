@@ -116,8 +116,14 @@ std::optional<StridedView> plan::foldResultViews(Value result) {
     chain.push_back(user);
     last = user->getResult(0);
   }
-  StridedView view = getContiguousView(last);
-  for (Operation *op : llvm::reverse(chain)) {
+  if (chain.empty())
+    return getContiguousView(result);
+  return invertViews(chain);
+}
+
+std::optional<StridedView> plan::invertViews(llvm::ArrayRef<Operation *> views) {
+  StridedView view = getContiguousView(views.back()->getResult(0));
+  for (Operation *op : llvm::reverse(views)) {
     auto shape = llvm::to_vector(cast<RankedTensorType>(op->getOperand(0).getType()).getShape());
     llvm::SmallVector<int64_t> strides(shape.size());
     if (auto transpose = dyn_cast<train::TransposeOp>(op)) {

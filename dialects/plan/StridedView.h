@@ -35,6 +35,9 @@ std::optional<StridedView> foldOperandViews(mlir::Value value);
 /// use of the one before; `base` is the last of them. Nothing where strides cannot say it.
 std::optional<StridedView> foldResultViews(mlir::Value result);
 
+/// The same for a chain of reshapes and transposes, in the order of computation: where the elements of the first operand lie in the last result.
+std::optional<StridedView> invertViews(llvm::ArrayRef<mlir::Operation *> views);
+
 /// A product as the library computes it: c[batch, i, j] = sum over p of a[batch, i, p] * b[batch, p, j].
 struct GemmShape {
   int64_t m = 1, n = 1, k = 1;

@@ -1,0 +1,25 @@
+//===- Passes.h - From local operations to kernels --------------*- C++ -*-===//
+#ifndef LOCKSTEP_COMPILER_FUSE_PASSES_H
+#define LOCKSTEP_COMPILER_FUSE_PASSES_H
+
+#include "dialects/dist/Dist.h"
+#include "dialects/plan/Plan.h"
+#include "mlir/Pass/Pass.h"
+
+namespace lockstep::fuse {
+
+#define GEN_PASS_DECL
+#include "compiler/fuse/FusePasses.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "compiler/fuse/FusePasses.h.inc"
+
+/// Input: functions of `train` operations on local shapes and `dist` collectives. Output: plan.kernel symbols, and functions of calls.
+void buildFusePipeline(mlir::OpPassManager &manager);
+
+/// Registers the passes and `lockstep-fuse-pipeline`.
+void registerFuse();
+
+} // namespace lockstep::fuse
+
+#endif

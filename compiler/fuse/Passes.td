@@ -1,0 +1,58 @@
+//===- Passes.td - Passes of the fuse stage ----------------*- tablegen -*-===//
+#ifndef LOCKSTEP_COMPILER_FUSE_PASSES
+#define LOCKSTEP_COMPILER_FUSE_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def FuseDecomposePass : Pass<"lockstep-fuse-decompose", "::mlir::ModuleOp"> {
+  let summary = "Replaces composite operations that have no kernel of their own by primitive ones";
+  let description = [{
+    Norms, softmax, losses, embeddings become pointwise operations, broadcasts, reduces, gathers and scatters, which later passes group into
+    loop kernels. What has a library kernel or a kernel kind stays: attention and its gradient, sgd, adam, global_norm.
+    Sorts, cumulative operations and arg_reduce are turned to the last dimension. `dist.local_slice` becomes a gather by
+    `dist.coordinate`. Example: test/fuse/decompose.mlir.
+  }];
+  let dependentDialects = ["::lockstep::train::TrainDialect", "::lockstep::dist::DistDialect"];
+}
+
+def FuseSplitReductionsPass : Pass<"lockstep-fuse-split-reductions", "::mlir::ModuleOp"> {
+  let summary = "Splits a large reduction to one element into two steps";
+  let description = [{
+    A kernel is parallel over what it does not reduce, so a sum over everything would run on one thread. The first step reduces chunks whose
+    size depends on the shape alone (so the result does not depend on the number of threads), the second their results.
+    `train.global_norm` becomes chunked sums of squares of each operand, joined in one buffer, and one final sum. Example: test/fuse/split-reductions.mlir.
+  }];
+  let dependentDialects = ["::lockstep::train::TrainDialect", "::lockstep::plan::PlanDialect"];
+  let options = [Option<"threshold", "threshold", "int64_t", "16384", "Most elements that one reduction to an element combines in one step">];
+}
+
+def FuseLayoutsPass : Pass<"lockstep-fuse-layouts", "::mlir::ModuleOp"> {
+  let summary = "Lets products and attention write their results in the layout of the use that cannot read another";
+  let description = [{
+    An attention result that is transposed and reshaped for a product, and also used as it is by the gradient, is written transposed: the
+    other uses see it through the inverse views, which their kernels fold into strides. Example: test/fuse/layouts.mlir.
+  }];
+  let dependentDialects = ["::lockstep::train::TrainDialect"];
+}
+
+def FuseKernelsPass : Pass<"lockstep-fuse-kernels", "::mlir::ModuleOp"> {
+  let summary = "Groups operations into kernels and calls them";
+  let description = [{
+    Each anchor (product, attention, convolution, sort, scatter, scan, window) takes the views around it that fold into strides. Each optimizer update becomes an
+    `update` kernel. Everything else forms loop kernels: a value joins the kernel of one of its operands where both have one iteration
+    space, cheap values are computed again instead of stored where that moves no more bytes, kernels that read the same large value are
+    joined. Equal kernels become one symbol. Afterwards functions hold plan.call, plan.view, plan.join and collectives. Every kernel is
+    reported by a remark `kernel` of category `fuse` with its operations and bytes. Example: test/fuse/kernels.mlir.
+  }];
+  let dependentDialects = ["::lockstep::train::TrainDialect", "::lockstep::plan::PlanDialect"];
+  let options = [Option<"maxArguments", "max-arguments", "int64_t", "20", "Most arguments of a loop kernel">];
+}
+
+def FuseVerifyOutputPass : Pass<"lockstep-fuse-verify-output", "::mlir::ModuleOp"> {
+  let summary = "Verifies that functions hold only kernel calls and collectives";
+  let description = [{
+    What schedule relies on. Example: test/fuse/verify-output-errors.mlir.
+  }];
+}
+
+#endif
