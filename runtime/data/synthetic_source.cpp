@@ -1,0 +1,83 @@
+// Made-up batches: tokens and classes within the vocabulary, normal floats,
+// labels that match. For timing and for trying things out.
+#include "runtime/artifact/types.h"
+#include "runtime/data/convert.h"
+#include "runtime/data/data_source.h"
+#include "runtime/support/philox.h"
+
+#include <vector>
+
+namespace lockstep::runtime {
+
+namespace {
+
+class SyntheticSource final : public DataSource {
+public:
+  SyntheticSource(const DataTarget &target, const DataOptions &options)
+      : target(target), rows(target.rows()), seed(options.seed) {}
+
+  Status fill(int64_t batch, std::byte *arena) override {
+    for (const auto &input : target.program.inputs)
+      LOCKSTEP_RETURN_IF_ERROR(fillInput(*input, batch, arena));
+    return Status::success();
+  }
+  int64_t batchesPerEpoch() const override { return 0; }
+  std::string describe() const override { return "synthetic data"; }
+
+private:
+  Status fillInput(const artifact::InputT &input, int64_t batch,
+                   std::byte *arena);
+  DataTarget target;
+  RowRule rows;
+  uint64_t seed;
+};
+
+Status SyntheticSource::fillInput(const artifact::InputT &input, int64_t batch,
+                                  std::byte *arena) {
+  // Derived labels read the tokens' stream, one further for next-token.
+  bool derived = &input == target.derivedLabels();
+  const std::string &name = derived ? target.plan.labels_of : input.name;
+  int64_t shift =
+      derived && target.plan.labels_rule == artifact::LabelsRule::NextToken;
+  uint64_t stream = streamOf(name);
+  const artifact::InputT *tokens = derived ? target.input(name) : &input;
+  int64_t vocabulary = tokens ? tokens->vocabulary : input.vocabulary;
+  int64_t localRows = input.whole ? 1 : rows.localRows();
+  int64_t perRow = elementsOf(input.local_shape) / localRows;
+  DType dtype = toDType(input.dtype);
+  bool floating = convertible(DType::F32, dtype);
+  std::vector<float> floats;
+  std::vector<int64_t> integers;
+  for (int64_t row = 0; row < localRows; ++row) {
+    // One element more per row, which next-token labels end with.
+    int64_t sample = input.whole ? 0 : batch * rows.batch + rows.globalRow(row);
+    uint64_t first = uint64_t(sample * (perRow + 1) + shift);
+    std::byte *to = arena + input.offset + row * perRow * sizeOf(input.dtype);
+    floats.clear();
+    integers.clear();
+    for (int64_t i = 0; i < perRow; ++i) {
+      if (floating)
+        floats.push_back(float(normalAt(seed, stream, first + uint64_t(i))));
+      else if (vocabulary > 0)
+        integers.push_back(int64_t(
+            uniformAt(seed, stream, first + uint64_t(i)) * double(vocabulary)));
+      else
+        integers.push_back(1); // a mask: everything counts
+    }
+    const auto *source =
+        floating ? reinterpret_cast<const std::byte *>(floats.data())
+                 : reinterpret_cast<const std::byte *>(integers.data());
+    LOCKSTEP_RETURN_IF_ERROR(convertElements(
+        source, floating ? DType::F32 : DType::I64, input, to, perRow));
+  }
+  return Status::success();
+}
+
+} // namespace
+
+std::unique_ptr<DataSource> createSyntheticSource(const DataTarget &target,
+                                                  const DataOptions &options) {
+  return std::make_unique<SyntheticSource>(target, options);
+}
+
+} // namespace lockstep::runtime
