@@ -37,6 +37,8 @@ private:
 };
 } // namespace
 
+constexpr uint64_t maxExpandedBytes = uint64_t(1) << 30;
+
 static bool startsWith(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
 }
@@ -131,6 +133,16 @@ static std::optional<uint64_t> viewExtent(const TensorMeta &meta) {
   return last + 1;
 }
 
+/// Bytes of a contiguous copy of the view.
+static std::optional<uint64_t> viewBytes(const TensorMeta &meta) {
+  uint64_t bytes = scalarTypeSize(meta.dtype);
+  for (const SymInt &size : meta.sizes)
+    if (__builtin_mul_overflow(bytes, uint64_t(size.value), &bytes) ||
+        bytes > uint64_t(INT64_MAX))
+      return std::nullopt;
+  return bytes;
+}
+
 Status Pt2Reader::readStoredTensor(const std::string &folder,
                                    const JsonPlace &place, StoredTensor &out) {
   LOCKSTEP_RETURN_IF_ERROR(readField(place, "path_name", out.record));
@@ -163,11 +175,16 @@ Status Pt2Reader::readStoredTensor(const std::string &folder,
   if (out.meta.layout != Layout::Strided)
     return place.error("a stored tensor is sparse, which is not supported");
   std::optional<uint64_t> extent = viewExtent(out.meta);
+  std::optional<uint64_t> bytes = viewBytes(out.meta);
   uint64_t elementBytes = scalarTypeSize(out.meta.dtype);
   if (elementBytes == 0)
     return place.error("a stored tensor has an unknown element type");
   if (!extent || *extent > uint64_t(INT64_MAX) / elementBytes)
     return place.error("the tensor's size overflows 63 bits");
+  // An expanded view has more elements than its record; a reader copies them.
+  if (!bytes ||
+      (!out.isEmpty() && *bytes > maxExpandedBytes && *bytes > out.recordBytes))
+    return place.error("the tensor's view is too large");
   if (!out.isEmpty() && *extent * elementBytes > out.recordBytes)
     return place.error("the tensor needs " +
                        std::to_string(*extent * elementBytes) +

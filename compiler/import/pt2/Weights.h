@@ -15,11 +15,11 @@ namespace lockstep::pt2 {
 StatusOr<WeightStore> buildWeightStore(const Pt2File &file,
                                        const WeightOptions &options);
 
-/// For training from scratch: scales of norms get ones, biases zeros, all other
-/// parameters `rule`. Decided by how the graph uses the parameter, else by its
-/// name and rank.
-InitRule initRuleFor(const ExportedProgram &program, const InputSpec &parameter,
-                     const InitRule &rule);
+/// For training from scratch, one rule per input of the graph: scales of norms
+/// get ones, biases zeros, all other parameters `rule`; None for other inputs.
+/// Decided by how the graph uses the parameter, else by its name and rank.
+std::vector<InitRule> initRules(const ExportedProgram &program,
+                                const InitRule &rule);
 
 } // namespace lockstep::pt2
 
