@@ -9,7 +9,7 @@ text=/usr/share/common-licenses/GPL-3
 echo "== 1. packages"
 tools/install-packages.sh
 echo "== 2. build (some minutes the first time)"
-tools/build.sh lockstep-compile lockstep-run lockstep-inspect
+tools/build.sh lockstep-compile lockstep-run lockstep-inspect LockstepTestModels
 mkdir -p "$out"
 export PATH="$PWD/build/bin:$PATH"
 
