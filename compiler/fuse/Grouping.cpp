@@ -249,17 +249,27 @@ void Grouping::removeUnread() {
   }
 }
 
+/// Kernels whose distance from the start of the block differs by more are not siblings: the earlier one would have to wait (a label count, whose
+/// all-reduce should start early, for the loss), and values would live longer.
+static constexpr int64_t kMaxSiblingDistance = 3;
+
 void Grouping::mergeSiblings() {
   llvm::MapVector<Value, SmallVector<Node *>> readers;
-  for (Node *node : graph.getOrdered())
+  llvm::DenseMap<Node *, int64_t> depths;
+  for (Node *node : graph.getOrdered()) {
+    int64_t depth = 0;
+    for (Node *producer : node->predecessors)
+      depth = std::max(depth, depths.lookup(producer) + 1);
+    depths[node] = depth;
     if (node->isLoop())
       for (Value argument : node->arguments)
         if (getElements(argument) == node->domain.elements)
           readers[argument].push_back(node);
+  }
   for (auto &[value, nodes] : readers) {
     for (size_t i = 0; i < nodes.size(); ++i)
       for (size_t j = i + 1; j < nodes.size(); ++j)
-        if (!nodes[i]->merged && !nodes[j]->merged && nodes[i] != nodes[j])
+        if (!nodes[i]->merged && !nodes[j]->merged && std::abs(depths.lookup(nodes[i]) - depths.lookup(nodes[j])) <= kMaxSiblingDistance)
           nodes[i]->order < nodes[j]->order ? tryMerge(*nodes[i], *nodes[j]) : tryMerge(*nodes[j], *nodes[i]);
   }
 }

@@ -10,8 +10,10 @@ using namespace lockstep::fuse;
 
 /// Deeper masks than this are stored: computing them again would cost more than reading them.
 static constexpr int64_t kMaxSoftCost = 12;
-/// A soft pointwise operation reads at most this part of its result's size.
-static constexpr int64_t kSoftRatio = 8;
+/// A soft pointwise operation reads at most this part of its result's size, or at most so many bytes (scalars).
+static constexpr int64_t kSoftRatio = 8, kSoftBytes = 64;
+/// Operations of a soft value that reads arguments of its own size.
+static constexpr int64_t kMaxArgumentCost = 4;
 
 int64_t fuse::getElements(Value value) { return cast<RankedTensorType>(value.getType()).getNumElements(); }
 int64_t fuse::getBytes(Value value) { return plan::getTensorBytes(cast<RankedTensorType>(value.getType())); }
@@ -164,12 +166,18 @@ bool Operands::classifySoft(Operation *op) {
   if (auto convert = dyn_cast<train::ConvertOp>(op); convert && getBytes(convert.getOperand()) <= getBytes(result))
     return true;
   int64_t cost = 1, read = 0;
+  bool fromArguments = true;
   for (Value operand : op->getOperands()) {
     cost += softCost.lookup(operand);
-    for (const Leaf &leaf : getLeaves(operand))
+    for (const Leaf &leaf : getLeaves(operand)) {
       read = std::max(read, getBytes(leaf.root));
+      fromArguments &= isa<BlockArgument>(leaf.root);
+    }
   }
-  if (cost > kMaxSoftCost || read * kSoftRatio > getBytes(result))
+  bool small = read * kSoftRatio <= getBytes(result) || read + getBytes(result) <= kSoftBytes;
+  // Arguments (labels, ids) stay in memory anyway: a mask of them, used forward and backward, ties no kernels together.
+  bool ofArguments = fromArguments && cost <= kMaxArgumentCost && read <= kSoftRatio * getBytes(result);
+  if (cost > kMaxSoftCost || !(small || ofArguments))
     return false;
   softCost[result] = cost;
   return true;
