@@ -130,6 +130,8 @@ bool ControlClient::handle(const Message &message) {
     values[text(0)] = text(1);
     break;
   case MessageType::End:
+    if (leaving) // this rank failed itself and says so itself
+      return false;
     lock.unlock();
     callbacks.end(atoi(text(0).c_str()), text(1));
     return false;

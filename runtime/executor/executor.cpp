@@ -185,8 +185,12 @@ Status Executor::executeOne(Operation &operation, int64_t iteration) {
   case Operation::Kind::Start:
     startCollective(operation, iteration);
     return Status::success();
-  case Operation::Kind::Wait:
-    return collectives.wait(operation.collective.id);
+  case Operation::Kind::Wait: {
+    inCollective = true;
+    Status status = collectives.wait(operation.collective.id);
+    inCollective = false;
+    return status;
+  }
   case Operation::Kind::Loop:
     for (int64_t i = 0; i < operation.count; ++i)
       LOCKSTEP_RETURN_IF_ERROR(execute(operation.body, i));

@@ -34,6 +34,8 @@ public:
 
   /// Counts instructions; a rank whose count stands still is stuck.
   uint64_t progress() const { return executed.load(); }
+  /// Whether it is waiting for a collective, that is, for other ranks.
+  bool waiting() const { return inCollective.load(); }
 
 private:
   /// A segment of a launch with its addresses.
@@ -88,6 +90,7 @@ private:
   std::map<std::string, std::vector<Operation>> programs;
   Profile *profile = nullptr;
   std::atomic<uint64_t> executed{0};
+  std::atomic<bool> inCollective{false};
 };
 
 } // namespace lockstep::runtime

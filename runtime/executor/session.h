@@ -57,9 +57,10 @@ public:
     return arena->at<std::byte>(offset);
   }
   const Arena &arenaOf() const { return *arena; }
-  Executor &executorOf() { return *executor; }
+  Executor &executorOf() const { return *executor; }
   Hyperparameters &hyperparametersOf() { return hyperparameters; }
   uint64_t seed() const { return options.seed; }
+  void setSeed(uint64_t seed) { options.seed = seed; }
 
 private:
   Session(const ArtifactReader &artifact, Hyperparameters hyperparameters,

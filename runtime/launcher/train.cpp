@@ -1,0 +1,140 @@
+#include "runtime/launcher/train.h"
+#include "runtime/launcher/run_log.h"
+
+#include <cmath>
+#include <csignal>
+
+namespace lockstep::runtime {
+
+/// The signal that asks for an orderly stop, or 0.
+static volatile std::sig_atomic_t receivedSignal = 0;
+
+static void onSignal(int signal) { receivedSignal = signal; }
+
+static void watchSignals() {
+  struct sigaction action = {};
+  action.sa_handler = onSignal;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGINT, &action, nullptr);
+}
+
+namespace {
+
+/// The state of one rank's loop.
+class Loop {
+public:
+  Loop(const RunOptions &options, Run &run, RunLog &log)
+      : options(options), run(run), log(log) {}
+  StatusOr<int> execute();
+
+private:
+  Status oneStep();
+  Status evaluate(int64_t step);
+  Status finish();
+  bool dueAfter(int64_t step, int64_t every) const {
+    return every > 0 && (step + 1) % every == 0;
+  }
+
+  const RunOptions &options;
+  Run &run;
+  RunLog &log;
+  Profile profile;
+  int64_t savedAt = -1;
+};
+
+Status Loop::oneStep() {
+  int64_t step = run.nextStep();
+  auto begin = std::chrono::steady_clock::now();
+  LOCKSTEP_ASSIGN_OR_RETURN(StepMetrics metrics, run.step());
+  std::chrono::duration<double, std::milli> time =
+      std::chrono::steady_clock::now() - begin;
+  double rate = run.session().hyperparametersOf().learningRateAt(step);
+  LOCKSTEP_RETURN_IF_ERROR(log.step(step, metrics, rate, time.count()));
+  if (!std::isfinite(metrics.loss)) {
+    std::string value = std::isnan(metrics.loss) ? "not a number" : "infinite";
+    return run.fail(
+        lossNotFinite("the loss is " + value + " at step " +
+                      std::to_string(step))
+            .remedy("lower --lr, raise --warmup-steps, set --grad-clip, or "
+                    "check the data of that step"));
+  }
+  // The first step warms caches up and would distort the table.
+  if (options.profile && step == 0)
+    profile.clear();
+  if (dueAfter(step, options.evaluateEvery))
+    LOCKSTEP_RETURN_IF_ERROR(evaluate(step));
+  if (!options.checkpointFolder.empty() &&
+      dueAfter(step, options.checkpointEvery)) {
+    LOCKSTEP_RETURN_IF_ERROR(run.saveCheckpoint());
+    savedAt = run.nextStep();
+  }
+  return Status::success();
+}
+
+Status Loop::evaluate(int64_t step) {
+  run.session().executorOf().setProfile(nullptr);
+  LOCKSTEP_ASSIGN_OR_RETURN(double loss, run.evaluate());
+  if (options.profile)
+    run.session().executorOf().setProfile(&profile);
+  return log.validation(step, loss);
+}
+
+Status Loop::finish() {
+  if (!options.checkpointFolder.empty() && savedAt != run.nextStep()) {
+    LOCKSTEP_RETURN_IF_ERROR(run.saveCheckpoint());
+    log.say("checkpoint of step " + std::to_string(run.nextStep()) + " in " +
+            options.checkpointFolder);
+  }
+  if (!options.saveWeights.empty()) {
+    LOCKSTEP_RETURN_IF_ERROR(run.saveWeights(options.saveWeights));
+    log.say("weights in " + options.saveWeights);
+  }
+  if (!profile.empty() && run.world().rank == 0)
+    log.say(profile.table());
+  return run.close();
+}
+
+StatusOr<int> Loop::execute() {
+  if (options.profile)
+    run.session().executorOf().setProfile(&profile);
+  std::optional<int> signal;
+  while (run.nextStep() < run.totalSteps()) {
+    signal = run.stopSignal(receivedSignal);
+    if (signal)
+      break;
+    LOCKSTEP_RETURN_IF_ERROR(oneStep());
+  }
+  if (signal)
+    log.say("stopping before step " + std::to_string(run.nextStep()) +
+            " because of signal " + std::to_string(*signal));
+  LOCKSTEP_RETURN_IF_ERROR(finish());
+  return signal ? 128 + *signal : 0;
+}
+
+} // namespace
+
+static std::string describeStart(const Run &run) {
+  const artifact::PlanT &plan = run.plan();
+  return plan.model + " on " + std::to_string(plan.ranks) +
+         (plan.ranks == 1 ? " rank" : " ranks") + ", global batch " +
+         std::to_string(plan.global_batch) + ", " + run.data().describe() +
+         ", steps " + std::to_string(run.nextStep()) + " to " +
+         std::to_string(run.totalSteps());
+}
+
+StatusOr<int> train(const RunOptions &options, const World &world) {
+  watchSignals();
+  LOCKSTEP_ASSIGN_OR_RETURN(std::unique_ptr<Run> run,
+                            Run::open(options, world));
+  StatusOr<std::unique_ptr<RunLog>> log = RunLog::open(options, *run);
+  if (!log.ok())
+    return run->fail(std::move(log).status());
+  (*log)->say(describeStart(*run));
+  if (!run->resumedFrom().empty())
+    (*log)->say("resumed from " + run->resumedFrom());
+  return Loop(options, *run, **log).execute();
+}
+
+} // namespace lockstep::runtime
