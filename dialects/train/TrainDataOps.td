@@ -183,13 +183,13 @@ def ScatterOp : Train_Op<"scatter", [AllTypesMatch<["operand", "result"]>]> {
     - (C3) `updates` has the shape of the gather with the same attributes, and the operand's element type.
 
     ```mlir
-    %0 = train.scatter add %base[%ids], %rows dims [0] batch 0 : tensor<512x64xf32>, tensor<8xi64>, tensor<8x64xf32>
+    %0 = train.scatter add %base[%ids], %rows dims [0] batch 0 : tensor<512x64xf32>, tensor<8x64xf32>, tensor<8xi64>
     ```
   }];
   let arguments = (ins Train_ScatterKindAttr:$kind, Train_Tensor:$operand, Variadic<Train_IntTensor>:$indices, Train_Tensor:$updates,
                        DenseI64ArrayAttr:$dims, I64Attr:$batch_dims);
   let results = (outs Train_Tensor:$result);
-  let assemblyFormat = "$kind $operand `[` $indices `]` `,` $updates `dims` $dims `batch` $batch_dims attr-dict `:` type($operand) `,` type($indices) `,` type($updates)";
+  let assemblyFormat = "$kind $operand `[` $indices `]` `,` $updates `dims` $dims `batch` $batch_dims attr-dict `:` type($operand) `,` type($updates) `,` type($indices)";
   let hasVerifier = 1;
 }
 
