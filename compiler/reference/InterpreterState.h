@@ -4,6 +4,7 @@
 
 #include "compiler/reference/Interpreter.h"
 #include "dialects/dist/Dist.h"
+#include "dialects/plan/KernelModel.h"
 #include "dialects/plan/Plan.h"
 #include "dialects/train/Train.h"
 
