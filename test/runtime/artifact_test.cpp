@@ -1,4 +1,5 @@
 #include "runtime/artifact/artifact_reader.h"
+#include "runtime/artifact/describe.h"
 #include "runtime/artifact/plan_check.h"
 #include "test/runtime/toy/toy_model.h"
 
@@ -168,4 +169,21 @@ TEST_CASE("inconsistent plans are refused, each by its rule") {
   CHECK(check([&](auto &plan) {
           plan.programs[0]->inputs[0]->global_shape[0] = 9;
         }) == "P7");
+}
+
+TEST_CASE("an artifact is described part by part") {
+  TemporaryFolder folder;
+  std::string path = folder.path + "/toy.lockstep";
+  REQUIRE(writeToy({2, 2}, path).ok());
+  auto reader = ArtifactReader::open(path);
+  REQUIRE(reader.ok());
+  std::string text = describeArtifact(**reader);
+  INFO(text);
+  for (const char *part :
+       {"model     toy: 2 ranks, global batch 8",
+        "parameters 5 (tied once), decayed 0, not decayed 5",
+        "k_toy_errors  generated", "toy.py:7", "tied with w_tied",
+        "loop    2 times", "start   #7 AllReduce Sum F32 24 B on 'data' (sums)",
+        "wait    #7", "OptimizerState momentum_buffer.w"})
+    CHECK(text.find(part) != std::string::npos);
 }
