@@ -48,6 +48,10 @@ struct WeightEntry {
   Role role = Role::Parameter;
   DType dtype = DType::F32;
   std::vector<int64_t> shape;
+  /// False for a parameter or buffer of the model that the exported graph does
+  /// not take: the other name of a tied one, or one without a use. It is saved
+  /// with the rest.
+  bool inGraph = true;
   /// False: frozen; no gradient, no decay, no optimizer state.
   bool requiresGrad = true;
   /// False for buffers that are not in the state_dict.
@@ -71,7 +75,7 @@ struct WeightEntry {
 
 class WeightStore {
 public:
-  /// In the order of the graph's inputs.
+  /// In the order of the graph's inputs, then those that are not in the graph.
   const std::vector<WeightEntry> &entries() const { return list; }
   /// Null when there is no such entry.
   const WeightEntry *find(std::string_view name) const;

@@ -34,6 +34,19 @@ static std::string_view lastComponent(std::string_view name) {
   return dot == std::string_view::npos ? name : name.substr(dot + 1);
 }
 
+InitRule pt2::initRuleByName(std::string_view qualifiedName, size_t rank,
+                             const InitRule &rule) {
+  std::string_view name = lastComponent(qualifiedName);
+  // A vector is a bias by its name, else a scale.
+  bool isVector = rank < 2;
+  bool isBias = isVector ? name.find("bias") != std::string_view::npos ||
+                               name == "b" || name == "beta"
+                         : name == "bias";
+  if (isBias)
+    return {InitRule::Kind::Zeros, 0, 0};
+  return isVector ? InitRule{InitRule::Kind::Ones, 0, 0} : rule;
+}
+
 std::vector<InitRule> pt2::initRules(const ExportedProgram &program,
                                      const InitRule &rule) {
   auto uses = usesOf(program.graph);
@@ -44,20 +57,14 @@ std::vector<InitRule> pt2::initRules(const ExportedProgram &program,
       continue;
     std::string_view value = spec.argument.tensorName();
     const TensorMeta *meta = program.graph.tensor(value);
-    bool isVector = meta && meta->sizes.size() < 2;
-    std::string_view name = lastComponent(spec.target);
     Use use = uses[value];
-    // A vector that no operator explains is a bias by its name, else a scale.
-    bool isBias = use.bias || (!use.normScale &&
-                               (isVector ? name.find("bias") != name.npos ||
-                                               name == "b" || name == "beta"
-                                         : name == "bias"));
-    if (isBias)
+    if (use.bias)
       rules[i].kind = InitRule::Kind::Zeros;
-    else if (use.normScale || isVector)
+    else if (use.normScale)
       rules[i].kind = InitRule::Kind::Ones;
     else
-      rules[i] = rule;
+      rules[i] =
+          initRuleByName(spec.target, meta ? meta->sizes.size() : 0, rule);
   }
   return rules;
 }

@@ -22,6 +22,7 @@ public:
 private:
   Status addEntries();
   Status addEntry(const InputSpec &spec);
+  Status addOutsideGraph(const StoredTensor &tensor);
   Status tieSharedRecords();
   Status tieByFlags();
   Status initParameters();
@@ -186,7 +187,29 @@ Status StoreBuilder::addEntries() {
         spec.kind == InputSpec::Kind::Buffer ||
         spec.kind == InputSpec::Kind::TensorConstant)
       LOCKSTEP_RETURN_IF_ERROR(addEntry(spec));
+  for (const StoredTensor &tensor : program.weights)
+    if (!store.find(tensor.name))
+      LOCKSTEP_RETURN_IF_ERROR(addOutsideGraph(tensor));
   return Status::success();
+}
+
+Status StoreBuilder::addOutsideGraph(const StoredTensor &tensor) {
+  std::optional<DType> dtype =
+      tensor.usesPickle ? std::nullopt : toDType(tensor.meta.dtype);
+  // Nothing needs its value, so what cannot be kept is left out.
+  if (!dtype || (tensor.isEmpty() && options.weights.empty()))
+    return Status::success();
+  WeightEntry entry;
+  entry.name = tensor.name;
+  entry.role = tensor.isParameter ? WeightEntry::Role::Parameter
+                                  : WeightEntry::Role::Buffer;
+  entry.inGraph = false;
+  entry.dtype = *dtype;
+  for (const SymInt &size : tensor.meta.sizes)
+    entry.shape.push_back(size.value);
+  entry.requiresGrad = tensor.meta.requiresGrad;
+  stored.push_back(&tensor);
+  return store.add(std::move(entry));
 }
 
 //===-- Ties --------------------------------------------------------------===//
@@ -274,7 +297,10 @@ Status StoreBuilder::initParameters() {
       takeStored(i);
       continue;
     }
-    entry.init = ruleOf[store.entries()[entry.owner].name];
+    const WeightEntry &owner = store.entries()[entry.owner];
+    entry.init = owner.inGraph
+                     ? ruleOf[owner.name]
+                     : initRuleByName(owner.name, owner.shape.size(), rule);
   }
   return Status::success();
 }
@@ -288,9 +314,10 @@ Status StoreBuilder::takeExternal() {
     const WeightEntry &entry = store.entries()[index];
     if (entry.role != WeightEntry::Role::Parameter)
       takeStored(index);
-    if (!entry.read)
+    if (!entry.read && entry.inGraph)
       missing.push_back(entry.name);
-    else if (entry.role == WeightEntry::Role::Buffer && entry.persistent)
+    else if (entry.read && entry.role == WeightEntry::Role::Buffer &&
+             entry.persistent)
       fromArchive.push_back(entry.name);
   }
   if (!missing.empty() || !match.unexpected.empty()) {
@@ -315,7 +342,8 @@ Status StoreBuilder::requireValues() const {
   std::vector<std::string> parameters, buffers, objects;
   for (size_t i = 0; i < store.entries().size(); ++i) {
     const WeightEntry &entry = store.entries()[i];
-    if (!entry.hasValue() || store.entries()[entry.owner].read)
+    if (!entry.inGraph || !entry.hasValue() ||
+        store.entries()[entry.owner].read)
       continue;
     if (stored[i] && stored[i]->usesPickle)
       objects.push_back(entry.name);
@@ -354,6 +382,23 @@ Status StoreBuilder::requireValues() const {
   return Status::success();
 }
 
+/// Leaves out what is neither in the graph nor has a value.
+static StatusOr<WeightStore> withoutEmpty(const WeightStore &store) {
+  WeightStore kept;
+  for (const std::string &note : store.notes())
+    kept.addNote(note);
+  for (const WeightEntry &entry : store.entries()) {
+    const WeightEntry &owner = store.entries()[entry.owner];
+    if (!entry.inGraph && entry.hasValue() && !owner.read)
+      continue;
+    LOCKSTEP_RETURN_IF_ERROR(kept.add(entry));
+    // The owner comes first and is kept with the entries that it owns.
+    if (owner.name != entry.name)
+      LOCKSTEP_RETURN_IF_ERROR(kept.tie(owner.name, entry.name));
+  }
+  return kept;
+}
+
 StatusOr<WeightStore> StoreBuilder::build() {
   LOCKSTEP_RETURN_IF_ERROR(addEntries().at(file.archive->path()));
   LOCKSTEP_RETURN_IF_ERROR(tieSharedRecords().at(file.archive->path()));
@@ -367,7 +412,7 @@ StatusOr<WeightStore> StoreBuilder::build() {
       takeStored(i);
   }
   LOCKSTEP_RETURN_IF_ERROR(requireValues().at(file.archive->path()));
-  return std::move(store);
+  return withoutEmpty(store);
 }
 
 StatusOr<WeightStore> pt2::buildWeightStore(const Pt2File &file,

@@ -21,6 +21,10 @@ StatusOr<WeightStore> buildWeightStore(const Pt2File &file,
 std::vector<InitRule> initRules(const ExportedProgram &program,
                                 const InitRule &rule);
 
+/// The same from the name and the rank alone.
+InitRule initRuleByName(std::string_view name, size_t rank,
+                        const InitRule &rule);
+
 } // namespace lockstep::pt2
 
 #endif // LOCKSTEP_COMPILER_IMPORT_PT2_WEIGHTS_H
