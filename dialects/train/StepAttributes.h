@@ -32,6 +32,14 @@ inline constexpr llvm::StringLiteral kLrScheduleAttr = "train.lr_schedule";
 /// @step (i64): micro batches per step.
 inline constexpr llvm::StringLiteral kAccumulationStepsAttr = "train.accumulation_steps";
 
+/// Input or label argument (i64): its values lie in [0, vocabulary), as rows of an embedding or classes of a loss.
+inline constexpr llvm::StringLiteral kVocabularyAttr = "train.vocabulary";
+/// Label argument with a vocabulary (i64): this value is allowed as well.
+inline constexpr llvm::StringLiteral kIgnoredLabelAttr = "train.ignored_label";
+/// @step (string): cross_entropy, mse or output:I; sgd, adam or adamw. For people.
+inline constexpr llvm::StringLiteral kLossAttr = "train.loss";
+inline constexpr llvm::StringLiteral kOptimizerAttr = "train.optimizer";
+
 } // namespace lockstep::train
 
 #endif

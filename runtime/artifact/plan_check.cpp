@@ -178,7 +178,10 @@ Status ProgramCheck::run() {
     if (scalar->count < 1 ||
         (scalar->kind == ScalarKind::Rng &&
          (scalar->dtype != artifact::DType::I64 ||
-          scalar->count != 2 * program.accumulation_steps)))
+          (scalar->count != 2 &&
+           scalar->count != 2 * program.accumulation_steps))) ||
+        (scalar->kind == ScalarKind::Coordinate &&
+         scalar->communicator >= plan.communicators.size()))
       return violated("P6", "scalar '" + scalar->name + "' has " +
                                 std::to_string(scalar->count) + " elements");
     LOCKSTEP_RETURN_IF_ERROR(checkRange("scalar '" + scalar->name + "'",

@@ -47,6 +47,7 @@ Session::create(const ArtifactReader &artifact, Collectives &collectives,
                 Hyperparameters hyperparameters, SessionOptions options) {
   std::unique_ptr<Session> session(
       new Session(artifact, std::move(hyperparameters), std::move(options)));
+  session->rank = collectives.rank();
   int64_t bytes = 0;
   for (const auto &program : artifact.plan().programs)
     bytes = std::max(bytes, program->arena_bytes);
@@ -196,13 +197,15 @@ void Session::writeScalars(const artifact::ProgramT &program, int64_t step) {
     if (scalar->kind == artifact::ScalarKind::Rng) {
       auto *pairs = arena->at<int64_t>(scalar->offset);
       int64_t k = program.accumulation_steps;
-      for (int64_t i = 0; i < k; ++i) {
+      for (int64_t i = 0; i < scalar->count / 2; ++i) {
         pairs[2 * i] = int64_t(options.seed);
         pairs[2 * i + 1] = step * k + i;
       }
       continue;
     }
-    if (name == "lr")
+    if (scalar->kind == artifact::ScalarKind::Coordinate)
+      value = double(coordinate(scalar->communicator));
+    else if (name == "lr")
       value = hyperparameters.learningRateAt(step);
     else if (name == "bias_correction1")
       value = biasCorrection(valueOf("beta1"), step);
@@ -213,6 +216,14 @@ void Session::writeScalars(const artifact::ProgramT &program, int64_t step) {
     for (int64_t i = 0; i < scalar->count; ++i)
       store(memory(scalar->offset), scalar->dtype, i, value);
   }
+}
+
+int64_t Session::coordinate(uint32_t communicator) const {
+  for (const auto &group : artifact.plan().communicators[communicator]->groups)
+    for (size_t place = 0; place < group->ranks.size(); ++place)
+      if (int(group->ranks[place]) == rank)
+        return int64_t(place);
+  return 0; // a rank in no group is alone
 }
 
 std::optional<double> Session::metric(const artifact::ProgramT &program,

@@ -71,12 +71,15 @@ private:
   Status loadExternal(const artifact::TensorT &tensor);
   Status draw(const artifact::TensorT &tensor);
   void writeScalars(const artifact::ProgramT &program, int64_t step);
+  /// This rank's place in its group of a communicator.
+  int64_t coordinate(uint32_t communicator) const;
   std::optional<double> metric(const artifact::ProgramT &program,
                                const std::string &name) const;
 
   const ArtifactReader &artifact;
   Hyperparameters hyperparameters;
   SessionOptions options;
+  int rank = 0;
   std::optional<Arena> arena;
   std::unique_ptr<Executor> executor;
 };

@@ -12,6 +12,7 @@
 #include "dialects/plan/Plan.h"
 #include "runtime/artifact/artifact_writer.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace lockstep::emit {
 
