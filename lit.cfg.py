@@ -5,11 +5,11 @@ import lit.formats
 config.name = "lockstep"
 config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".test"]
-config.excludes = ["Inputs", "models"]
+config.excludes = ["Inputs", "models", "build"]
 root = os.path.dirname(os.path.abspath(__file__))
 build = lit_config.params.get("build", os.path.join(root, "build"))
-config.test_source_root = os.path.join(root, "test")
-config.test_exec_root = os.path.join(build, "test")
+config.test_source_root = root
+config.test_exec_root = build
 llvm = lit_config.params.get("llvm", "/usr/lib/llvm-22")
 config.environment["PATH"] = os.pathsep.join(
     [os.path.join(build, "bin"), os.path.join(llvm, "bin"), config.environment.get("PATH", "")])

@@ -25,7 +25,7 @@ while read -r program; do
 done < <(find "$build/unittests" -maxdepth 1 -type f -executable | sort)
 step "lit tests"
 lit=/usr/lib/llvm-22/bin/lit
-if "$lit" -s --param "build=$PWD/$build" . >"$build/lit.log" 2>&1; then :; else cat "$build/lit.log"; fi
+if "$lit" -s --param "build=$(realpath "$build")" test >"$build/lit.log" 2>&1; then :; else cat "$build/lit.log"; fi
 cat "$build/lit.log" | tail -n 12
 lit_passed=$(sed -nE 's/^ *Passed *: *([0-9]+).*/\1/p' "$build/lit.log")
 lit_failed=$(sed -nE 's/^ *(Failed|Unresolved|Timed Out|Unexpectedly Passed) *: *([0-9]+).*/\2/p' "$build/lit.log" | awk '{s+=$1} END {print s+0}')

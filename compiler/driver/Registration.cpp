@@ -4,6 +4,9 @@
 #include "compiler/autodiff/Registration.h"
 #include "compiler/cost/Registration.h"
 #include "compiler/fuse/Passes.h"
+#include "compiler/partition/Passes.h"
+#include "compiler/partition/Registration.h"
+#include "compiler/precision/Passes.h"
 #include "compiler/reference/Registration.h"
 #include "dialects/dist/Dist.h"
 #include "dialects/plan/Plan.h"
@@ -17,10 +20,13 @@ void lockstep::registerAllDialects(DialectRegistry &registry) {
   registerEvaluableExternalModels(registry);
   registerDifferentiableExternalModels(registry);
   registerCostedExternalModels(registry);
+  registerPartitionableExternalModels(registry);
 }
 
 void lockstep::registerAllPasses() {
   mlir::registerTransformsPasses();
+  registerPrecisionPasses();
   registerAutodiffPasses();
+  registerPartitionPasses();
   fuse::registerFuse();
 }
