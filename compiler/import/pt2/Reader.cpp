@@ -37,7 +37,7 @@ private:
 };
 } // namespace
 
-constexpr uint64_t maxExpandedBytes = uint64_t(1) << 30;
+constexpr uint64_t maxExpandedBytes = uint64_t(1) << 26;
 
 static bool startsWith(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
