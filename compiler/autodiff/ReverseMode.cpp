@@ -3,6 +3,7 @@
 #include "dialects/train/DecompositionUtils.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
+#include "mlir/IR/BuiltinOps.h"
 
 using namespace mlir;
 using namespace lockstep;
@@ -84,7 +85,14 @@ SmallVector<Value> autodiff::buildGradientsOfDecomposition(Operation *op, OpBuil
   InsertionRecorder recorder;
   OpBuilder recording(builder.getContext(), &recorder);
   Operation *copy = builder.clone(*op);
+  // A decomposition leaves out results without uses.
+  SmallVector<Value> used;
+  for (auto [result, cotangent] : llvm::zip_equal(copy->getResults(), cotangents))
+    if (cotangent)
+      used.push_back(result);
+  Operation *user = UnrealizedConversionCastOp::create(builder, op->getLoc(), TypeRange(), used);
   SmallVector<Value> results = cast<train::DecomposableOpInterface>(copy).decompose(recording);
+  user->erase();
   copy->erase();
 
   SmallVector<Value> wanted;

@@ -252,6 +252,11 @@ static LogicalResult evaluateConvert(ConvertOp op, Operands operands, Results &r
   return success();
 }
 
+static LogicalResult evaluateStopGradient(StopGradientOp, Operands operands, Results &results) {
+  results.push_back(operands[0]);
+  return success();
+}
+
 static LogicalResult evaluateDropout(DropoutOp op, Operands operands, Results &results) {
   RankedTensorType type = getResultType(op);
   std::vector<double> x = operands[0].toDoubles();
@@ -334,6 +339,7 @@ void attachPointwiseEvaluations(MLIRContext *c) {
   attachEvaluation<SelectOp, evaluateSelect>(c);
   attachEvaluation<ConvertOp, evaluateConvert>(c);
   attachEvaluation<DropoutOp, evaluateDropout>(c);
+  attachEvaluation<StopGradientOp, evaluateStopGradient>(c);
 }
 
 } // namespace lockstep
