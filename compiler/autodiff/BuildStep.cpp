@@ -1,11 +1,8 @@
 //===- BuildStep.cpp - @forward becomes @step and @eval --------------------===//
-#include "compiler/autodiff/Loss.h"
-#include "compiler/autodiff/Optimizer.h"
 #include "compiler/autodiff/Passes.h"
-#include "compiler/autodiff/Program.h"
-#include "compiler/autodiff/ReverseMode.h"
+#include "compiler/autodiff/StepParts.h"
+#include "dialects/dist/Dist.h"
 #include "dialects/train/StepAttributes.h"
-#include "mlir/IR/IRMapping.h"
 
 namespace lockstep {
 #define GEN_PASS_DEF_BUILDSTEPPASS
@@ -17,96 +14,7 @@ using namespace lockstep;
 using namespace lockstep::autodiff;
 using namespace lockstep::train;
 
-namespace {
-
-/// The copy of forward's values in a program under construction.
-struct ProgramValues {
-  IRMapping mapping;
-  /// Null where the program has none.
-  Value labels;
-
-  SmallVector<Value> lookup(ArrayRef<ForwardProgram::Slot> slots) const {
-    return llvm::map_to_vector(slots, [&](const ForwardProgram::Slot &slot) { return mapping.lookup(slot.value); });
-  }
-};
-
-} // namespace
-
-//===--- Arguments ---===//
-
-/// The attributes of an argument of forward that the programs keep, besides role and name.
-static SmallVector<NamedAttribute> furtherAttributes(const ForwardProgram::Slot &slot) {
-  return llvm::filter_to_vector(slot.attributes, [](NamedAttribute attribute) {
-    return attribute.getName() != TrainDialect::kRoleAttr && attribute.getName() != TrainDialect::kNameAttr;
-  });
-}
-
-/// Adds forward's arguments, and the labels where the graph has no input for them.
-static ProgramValues addArguments(ProgramBuilder &program, const ForwardProgram &forward, const LossPlan &plan,
-                                  const StepOptions &options, bool withRng) {
-  ProgramValues values;
-  Builder &builder = program.getBuilder();
-  auto addRule = [&](SmallVectorImpl<NamedAttribute> &attributes) {
-    if (plan.labelRule)
-      attributes.push_back(builder.getNamedAttr(kLabelRuleAttr, plan.labelRule));
-  };
-  for (const ForwardProgram::Slot &slot : forward.getArguments()) {
-    if (slot.role == Role::Rng && !withRng)
-      continue;
-    SmallVector<NamedAttribute> attributes = furtherAttributes(slot);
-    bool isLabel = (slot.role == Role::Input || slot.role == Role::Label) && slot.name == plan.labelName;
-    if (isLabel)
-      addRule(attributes);
-    if (slot.role == Role::Parameter && !slot.has(TrainDialect::kFrozenAttr) && isDecayed(slot, options.weightDecayExclude))
-      attributes.push_back(builder.getNamedAttr(kDecayedAttr, builder.getUnitAttr()));
-    Value argument = program.addArgument(slot.getType(), isLabel ? Role::Label : slot.role, slot.name, attributes);
-    values.mapping.map(slot.value, argument);
-    if (isLabel)
-      values.labels = argument;
-  }
-  if (plan.labelType) {
-    SmallVector<NamedAttribute> attributes;
-    addRule(attributes);
-    values.labels = program.addArgument(plan.labelType, Role::Label, plan.labelName, attributes);
-  }
-  return values;
-}
-
 //===--- @step ---===//
-
-static void copyForward(ProgramBuilder &program, const ForwardProgram &forward, IRMapping &mapping, bool localBatchNorm) {
-  for (Operation &op : forward.getFunction().getBody().front().without_terminator()) {
-    Operation *copy = program.getBuilder().clone(op, mapping);
-    if (auto norm = dyn_cast<BatchNormOp>(copy))
-      norm.setLocalStatistics(localBatchNorm && !norm.getInference());
-  }
-}
-
-/// Parameters that may be trained: floating point, and not frozen.
-static SmallVector<TrainedParameter> findTrainable(const ForwardProgram &forward, const IRMapping &mapping) {
-  SmallVector<TrainedParameter> parameters;
-  for (const ForwardProgram::Slot &slot : forward.getArguments())
-    if (slot.role == Role::Parameter && !slot.has(TrainDialect::kFrozenAttr) && isa<FloatType>(slot.getType().getElementType()))
-      parameters.push_back({&slot, mapping.lookup(slot.value), Value()});
-  return parameters;
-}
-
-/// Fills in the gradients of `loss` and drops parameters that it does not depend on (PyTorch leaves their grad None).
-static LogicalResult buildBackward(ProgramBuilder &program, Value loss, SmallVectorImpl<TrainedParameter> &parameters) {
-  SmallVector<Operation *> operations =
-      llvm::map_to_vector(program.getBlock().getOperations(), [](Operation &op) { return &op; });
-  SmallVector<Value> wanted = llvm::map_to_vector(parameters, [](const TrainedParameter &p) { return p.value; });
-  Value one = TensorBuilder(program.getBuilder(), program.getLoc()).constantLike(loss, 1);
-  FailureOr<SmallVector<Value>> gradients = buildReverseMode(program.getBuilder(), operations, loss, one, wanted);
-  if (failed(gradients))
-    return failure();
-  for (auto [parameter, gradient] : llvm::zip_equal(parameters, *gradients))
-    parameter.gradient = gradient;
-  llvm::erase_if(parameters, [](const TrainedParameter &p) { return !p.gradient; });
-  if (parameters.empty())
-    return program.getFunction().emitError("the loss depends on no trainable parameter");
-  return success();
-}
 
 /// What the runtime must know of the recipe besides the hyperparameters.
 static void setRecipe(func::FuncOp step, const StepOptions &options) {
@@ -120,21 +28,34 @@ static void setRecipe(func::FuncOp step, const StepOptions &options) {
   step->setAttr(kAccumulationStepsAttr, builder.getI64IntegerAttr(options.accumulationSteps));
 }
 
+/// Forward and backward pass over the whole batch.
+static FailureOr<StepResults> buildWholeBatch(ProgramBuilder &program, const ForwardProgram &forward, const LossPlan &plan,
+                                              ProgramValues &values, const StepOptions &options) {
+  copyForward(program, forward, values.mapping, options.localBatchNorm);
+  TensorBuilder b(program.getBuilder(), program.getLoc());
+  StepResults step;
+  step.loss = buildLoss(b, plan, values.lookup(forward.getOutputs()), values.labels, options).getLoss(b);
+  step.parameters = findTrainable(forward, values.mapping);
+  if (failed(buildBackward(program.getBuilder(), program.getBlock(), step.loss, b.constantLike(step.loss, 1), step.parameters)))
+    return failure();
+  for (const ForwardProgram::Slot &slot : forward.getResults())
+    if (slot.role == Role::Buffer)
+      step.newBuffers.push_back({slot.name, values.mapping.lookup(slot.value)});
+  return step;
+}
+
 static LogicalResult buildStep(const ForwardProgram &forward, const LossPlan &plan, const StepOptions &options) {
   ProgramBuilder program(forward.getFunction(), kStepName);
   ProgramValues values = addArguments(program, forward, plan, options, /*withRng=*/true);
-  copyForward(program, forward, values.mapping, options.localBatchNorm);
-  TensorBuilder b(program.getBuilder(), program.getLoc());
-  Value loss = buildLoss(b, plan, values.lookup(forward.getOutputs()), values.labels, options).getLoss(b);
-
-  SmallVector<TrainedParameter> parameters = findTrainable(forward, values.mapping);
-  if (failed(buildBackward(program, loss, parameters)))
+  FailureOr<StepResults> step = options.accumulationSteps > 1
+                                    ? buildAccumulation(program, forward, plan, values, options)
+                                    : buildWholeBatch(program, forward, plan, values, options);
+  if (failed(step))
     return failure();
-  program.addResult(loss, Role::Metric, "loss");
-  for (const ForwardProgram::Slot &slot : forward.getResults())
-    if (slot.role == Role::Buffer)
-      program.addResult(values.mapping.lookup(slot.value), Role::Buffer, slot.name);
-  buildUpdate(program, parameters, options);
+  program.addResult(step->loss, Role::Metric, "loss");
+  for (auto [name, value] : step->newBuffers)
+    program.addResult(value, Role::Buffer, name);
+  buildUpdate(program, step->parameters, options);
   setRecipe(program.finish(), options);
   return success();
 }

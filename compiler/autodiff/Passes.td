@@ -14,7 +14,7 @@ def BuildStepPass : Pass<"lockstep-autodiff-build-step", "::mlir::ModuleOp"> {
 
     Example: test/autodiff/build-step.mlir.
   }];
-  let dependentDialects = ["::lockstep::train::TrainDialect", "::mlir::func::FuncDialect"];
+  let dependentDialects = ["::lockstep::train::TrainDialect", "::lockstep::dist::DistDialect", "::mlir::func::FuncDialect"];
   let options = [
     Option<"loss", "loss", "std::string", "\"cross_entropy\"", "cross_entropy or mse of the first output and the labels, or output:I">,
     Option<"labels", "labels", "std::string", "\"labels\"", "Name of the labels in the data, or next-token">,
