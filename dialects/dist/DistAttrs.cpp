@@ -1,7 +1,7 @@
 //===- DistAttrs.cpp - Text form and checks of axes and shardings ---------===//
 #include "dialects/dist/Dist.h"
-#include "llvm/ADT/TypeSwitch.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace lockstep::dist;
@@ -34,10 +34,13 @@ static FailureOr<AxisAttr> parseAxis(AsmParser &parser) {
   if (parser.parseString(&name))
     return failure();
   if (succeeded(parser.parseOptionalColon())) {
-    if (parser.parseLParen() || parser.parseInteger(preSize) || parser.parseRParen() || parser.parseInteger(size))
+    if (parser.parseLParen() || parser.parseInteger(preSize) ||
+        parser.parseRParen() || parser.parseInteger(size))
       return failure();
     if (preSize < 1 || size < 2) {
-      parser.emitError(loc, "expected a sub-axis (p)s with p >= 1 and s >= 2, but got (") << preSize << ")" << size;
+      parser.emitError(
+          loc, "expected a sub-axis (p)s with p >= 1 and s >= 2, but got (")
+          << preSize << ")" << size;
       return failure();
     }
   }
@@ -46,7 +49,8 @@ static FailureOr<AxisAttr> parseAxis(AsmParser &parser) {
 
 static void printAxes(AsmPrinter &printer, AxesAttr axes) {
   printer << '[';
-  llvm::interleaveComma(axes, printer, [&](AxisAttr axis) { printAxis(printer, axis); });
+  llvm::interleaveComma(axes, printer,
+                        [&](AxisAttr axis) { printAxis(printer, axis); });
   printer << ']';
 }
 
@@ -103,7 +107,8 @@ Attribute AxesAttr::parse(AsmParser &parser, Type) {
 
 void ShardingAttr::print(AsmPrinter &printer) const {
   printer << "<[";
-  llvm::interleaveComma(getDims(), printer, [&](AxesAttr axes) { printAxes(printer, axes); });
+  llvm::interleaveComma(getDims(), printer,
+                        [&](AxesAttr axes) { printAxes(printer, axes); });
   printer << ']';
   if (isPartial()) {
     printer << ", partial<" << stringifyReduceKind(getKind()) << ", ";
@@ -119,22 +124,26 @@ void ShardingAttr::print(AsmPrinter &printer) const {
 }
 
 /// Parses `partial<kind, axes>` or `varying<axes>`.
-static ParseResult parseClause(AsmParser &parser, ReduceKind &kind, AxesAttr &partial, AxesAttr &varying) {
+static ParseResult parseClause(AsmParser &parser, ReduceKind &kind,
+                               AxesAttr &partial, AxesAttr &varying) {
   StringRef word, kindWord;
   SMLoc loc = parser.getCurrentLocation();
   if (parser.parseKeyword(&word))
     return failure();
   if (word != "partial" && word != "varying")
-    return parser.emitError(loc, "expected 'partial' or 'varying', but got '") << word << "'";
+    return parser.emitError(loc, "expected 'partial' or 'varying', but got '")
+           << word << "'";
   if (parser.parseLess())
     return failure();
   if (word == "partial") {
     loc = parser.getCurrentLocation();
     if (parser.parseKeyword(&kindWord) || parser.parseComma())
       return failure();
-    std::optional<ReduceKind> parsed = lockstep::train::symbolizeReduceKind(kindWord);
+    std::optional<ReduceKind> parsed =
+        lockstep::train::symbolizeReduceKind(kindWord);
     if (!parsed)
-      return parser.emitError(loc, "expected a reduction kind, but got '") << kindWord << "'";
+      return parser.emitError(loc, "expected a reduction kind, but got '")
+             << kindWord << "'";
     kind = *parsed;
   }
   FailureOr<AxesAttr> axes = parseAxes(parser);
@@ -154,7 +163,8 @@ Attribute ShardingAttr::parse(AsmParser &parser, Type) {
     return success();
   };
   SMLoc loc = parser.getCurrentLocation();
-  if (parser.parseLess() || parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseDim))
+  if (parser.parseLess() ||
+      parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseDim))
     return {};
   ReduceKind kind = ReduceKind::Sum;
   AxesAttr none = AxesAttr::get(parser.getContext(), ArrayRef<AxisAttr>());
@@ -164,19 +174,22 @@ Attribute ShardingAttr::parse(AsmParser &parser, Type) {
       return {};
   if (parser.parseGreater())
     return {};
-  return getChecked([&] { return parser.emitError(loc); }, parser.getContext(), dims, kind, partial, varying);
+  return getChecked([&] { return parser.emitError(loc); }, parser.getContext(),
+                    dims, kind, partial, varying);
 }
 
-/// Two uses of one axis: the whole axis overlaps everything, sub-axes (p)s cover [p, p s).
-static bool overlap(AxisAttr a, AxisAttr b) {
-  if (a.getName() != b.getName())
+/// The whole axis overlaps every part of it; sub-axes (p)s cover [p, p s).
+bool AxisAttr::overlaps(AxisAttr other) const {
+  if (getName() != other.getName())
     return false;
-  if (a.isWhole() || b.isWhole())
+  if (isWhole() || other.isWhole())
     return true;
-  return a.getPreSize() < b.getPreSize() * b.getSize() && b.getPreSize() < a.getPreSize() * a.getSize();
+  return getPreSize() < other.getPreSize() * other.getSize() &&
+         other.getPreSize() < getPreSize() * getSize();
 }
 
-LogicalResult ShardingAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<AxesAttr> dims, ReduceKind,
+LogicalResult ShardingAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   ArrayRef<AxesAttr> dims, ReduceKind,
                                    AxesAttr partial, AxesAttr varying) {
   SmallVector<AxisAttr> seen;
   SmallVector<AxesAttr> lists(dims);
@@ -185,30 +198,36 @@ LogicalResult ShardingAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   for (AxesAttr list : lists)
     for (AxisAttr axis : list) {
       for (AxisAttr other : seen)
-        if (overlap(axis, other))
-          return emitError() << "(C2) expected each axis once, but got \"" << axis.getName() << "\" twice";
+        if (axis.overlaps(other))
+          return emitError() << "(C2) expected each axis once, but got \""
+                             << axis.getName() << "\" twice";
       seen.push_back(axis);
     }
   return success();
 }
 
-LogicalResult ShardingAttr::verifyEncoding(ArrayRef<int64_t> shape, Type,
-                                           function_ref<InFlightDiagnostic()> emitError) const {
+LogicalResult ShardingAttr::verifyEncoding(
+    ArrayRef<int64_t> shape, Type,
+    function_ref<InFlightDiagnostic()> emitError) const {
   if (getDims().size() != shape.size())
-    return emitError() << "(C1) expected a sharding of " << shape.size() << " dimensions, but got " << getDims().size();
+    return emitError() << "(C1) expected a sharding of " << shape.size()
+                       << " dimensions, but got " << getDims().size();
   return success();
 }
 
 ShardingAttr ShardingAttr::getReplicated(MLIRContext *context, int64_t rank) {
   AxesAttr none = AxesAttr::get(context, ArrayRef<AxisAttr>());
-  return get(context, SmallVector<AxesAttr>(rank, none), ReduceKind::Sum, none, none);
+  return get(context, SmallVector<AxesAttr>(rank, none), ReduceKind::Sum, none,
+             none);
 }
 
 bool ShardingAttr::isDivided() const {
   return llvm::any_of(getDims(), [](AxesAttr axes) { return !axes.empty(); });
 }
 
-bool ShardingAttr::isReplicated() const { return !isDivided() && !isPartial() && !isVarying(); }
+bool ShardingAttr::isReplicated() const {
+  return !isDivided() && !isPartial() && !isVarying();
+}
 
 // Used by the operations' text form (DistOps.cpp).
 namespace lockstep::dist::detail {
@@ -219,5 +238,7 @@ ParseResult parseAxisList(AsmParser &parser, AxesAttr &axes) {
   axes = *parsed;
   return success();
 }
-void printAxisList(AsmPrinter &printer, AxesAttr axes) { printAxes(printer, axes); }
+void printAxisList(AsmPrinter &printer, AxesAttr axes) {
+  printAxes(printer, axes);
+}
 } // namespace lockstep::dist::detail

@@ -22,6 +22,8 @@ def Dist_AxisAttr : Dist_Attr<"Axis", "axis"> {
   let builders = [AttrBuilder<(ins "::llvm::StringRef":$name), [{ return $_get($_ctxt, name, 0, 0); }]>];
   let extraClassDeclaration = [{
     bool isWhole() const { return getSize() == 0; }
+    /// Ranks that differ along this axis may differ along the other: same axis, and not disjoint sub-axes.
+    bool overlaps(AxisAttr other) const;
   }];
 }
 

@@ -1,7 +1,7 @@
 //===- DistDialect.cpp - Registration of the dist dialect -----------------===//
 #include "dialects/dist/Dist.h"
-#include "llvm/ADT/TypeSwitch.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace lockstep::dist;
