@@ -8,6 +8,7 @@
 #include "compiler/partition/Registration.h"
 #include "compiler/precision/Passes.h"
 #include "compiler/reference/Registration.h"
+#include "compiler/schedule/Passes.h"
 #include "dialects/dist/Dist.h"
 #include "dialects/plan/Plan.h"
 #include "dialects/train/Train.h"
@@ -29,4 +30,5 @@ void lockstep::registerAllPasses() {
   registerAutodiffPasses();
   registerPartitionPasses();
   fuse::registerFuse();
+  schedule::registerSchedule();
 }

@@ -144,8 +144,10 @@ LogicalResult ProgramTables::addLaunch(plan::LaunchOp launch, Instructions &inst
     if (kernel.order.empty())
       for (Value operand : operands)
         row->arguments.push_back(toOperand(operand));
-    for (int position : kernel.order)
-      row->arguments.push_back(toOperand(operands[position]));
+    for (auto [position, skipped] : llvm::zip_equal(kernel.order, kernel.byteOffsets)) {
+      artifact::Operand whole = toOperand(operands[position]);
+      row->arguments.emplace_back(whole.offset() + skipped, whole.bytes() - skipped, whole.iteration_stride());
+    }
     table.segments.push_back(std::move(row));
   }
   instructions.push_back(makeInstruction(std::move(table)));

@@ -24,6 +24,8 @@ struct KernelEntry {
   int64_t workItems = 1;
   /// For each operand of the runtime's kernel, which of the launch's operands it is: inputs first, then outputs. Empty: all in that order.
   llvm::SmallVector<int> order;
+  /// With `order`: how many bytes behind the operand's begin the kernel's operand starts.
+  llvm::SmallVector<int64_t> byteOffsets;
 };
 using KernelEntries = llvm::DenseMap<mlir::StringAttr, KernelEntry>;
 

@@ -1,0 +1,248 @@
+//===- Compile.cpp - The phases in order ----------------------------------===//
+//
+// A compilation is a module that goes through the phases. This file reads the input, runs one phase after the other, writes the
+// IR where it was asked for, and the artifact at the end. What a phase does is its stage's business.
+//
+//===----------------------------------------------------------------------===//
+#include "compiler/driver/Compile.h"
+#include "compiler/autodiff/Passes.h"
+#include "compiler/driver/Diagnostics.h"
+#include "compiler/driver/Registration.h"
+#include "compiler/emit/Emit.h"
+#include "compiler/fuse/Passes.h"
+#include "compiler/import/Import.h"
+#include "compiler/import/pt2/Reader.h"
+#include "compiler/import/pt2/Weights.h"
+#include "compiler/partition/Passes.h"
+#include "compiler/precision/Passes.h"
+#include "compiler/schedule/Passes.h"
+#include "mlir/IR/AsmState.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Remark/RemarkStreamer.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/ToolOutputFile.h"
+
+using namespace mlir;
+
+namespace lockstep {
+namespace {
+
+class Compilation {
+public:
+  explicit Compilation(const CompileOptions &options) : options(options), context(makeRegistry()), diagnostics(context) {}
+
+  Status run();
+
+private:
+  static DialectRegistry makeRegistry() {
+    DialectRegistry registry;
+    registerAllDialects(registry);
+    return registry;
+  }
+
+  Status checkOptions() const;
+  Status enableReport();
+  Status readModel();
+  Status readIr();
+  Status runPhase(Phase phase);
+  void addPasses(Phase phase, PassManager &manager) const;
+  StepOptions stepOptions() const;
+  Status emit();
+  Status printIr(const std::string &path) const;
+  Status dump(Phase phase) const;
+
+  const CompileOptions &options;
+  MLIRContext context;
+  DiagnosticCollector diagnostics;
+  OwningOpRef<ModuleOp> module;
+  std::optional<WeightStore> weights;
+};
+
+} // namespace
+
+Status Compilation::checkOptions() const {
+  if (options.from > options.to)
+    return usageError(std::string("--compile-from ") + phaseName(options.from) + " comes after --compile-to " + phaseName(options.to));
+  if (options.output.empty())
+    return usageError("an output is needed").remedy("give -o FILE, or -o - for IR on standard output");
+  if (options.lrSchedule != "constant" && options.totalSteps <= options.warmupSteps)
+    return usageError("--lr-schedule " + options.lrSchedule + " needs --total-steps above --warmup-steps");
+  if (options.nesterov && options.momentum <= 0)
+    return usageError("--nesterov needs --momentum");
+  return Status::success();
+}
+
+Status Compilation::enableReport() {
+  if (options.report.empty())
+    return Status::success();
+  remark::RemarkCategories categories{/*all=*/".*", std::nullopt, std::nullopt, std::nullopt, std::nullopt};
+  if (failed(remark::enableOptimizationRemarksWithLLVMStreamer(context, options.report, llvm::remarks::Format::YAML,
+                                                               std::make_unique<remark::RemarkEmittingPolicyAll>(), categories)))
+    return inputError("the report cannot be written").at(options.report).remedy("check that the folder exists and is writable");
+  return Status::success();
+}
+
+Status Compilation::readModel() {
+  LOCKSTEP_ASSIGN_OR_RETURN(pt2::Pt2File file, pt2::readPt2(options.input));
+  WeightOptions weightOptions;
+  weightOptions.weights = options.weights;
+  weightOptions.init = options.init;
+  weightOptions.ties = options.ties;
+  LOCKSTEP_ASSIGN_OR_RETURN(weights, pt2::buildWeightStore(file, weightOptions));
+  ImportOptions importOptions;
+  if (options.globalBatchSize > 0)
+    importOptions.globalBatchSize = options.globalBatchSize;
+  importOptions.wholeInputs = options.whole;
+  FailureOr<OwningOpRef<ModuleOp>> imported = importProgram(context, file.program, importOptions, *weights);
+  if (failed(imported))
+    return diagnostics.takeError("import").at(options.input);
+  module = std::move(*imported);
+  return Status::success();
+}
+
+Status Compilation::readIr() {
+  module = parseSourceFile<ModuleOp>(options.input, &context);
+  if (!module)
+    return diagnostics.takeError("parse").at(options.input);
+  return Status::success();
+}
+
+StepOptions Compilation::stepOptions() const {
+  StepOptions step;
+  step.loss = options.loss;
+  step.labels = options.labels;
+  step.classDim = options.classDim;
+  step.labelSmoothing = options.labelSmoothing;
+  step.ignoreIndex = options.ignoreIndex;
+  step.optimizer = options.optimizer;
+  step.lr = options.lr;
+  step.momentum = options.momentum;
+  step.nesterov = options.nesterov;
+  step.beta1 = options.betas[0];
+  step.beta2 = options.betas[1];
+  step.eps = options.eps;
+  step.weightDecay = options.weightDecay.value_or(options.optimizer == "adamw" ? 0.01 : 0.0);
+  step.weightDecayExclude.assign(options.weightDecayExclude.begin(), options.weightDecayExclude.end());
+  step.gradClip = options.gradClip.value_or(0);
+  step.accumulationSteps = options.gradientAccumulationSteps;
+  step.localBatchNorm = options.batchNorm == "local";
+  step.lrSchedule = options.lrSchedule;
+  step.warmupSteps = options.warmupSteps;
+  step.totalSteps = options.totalSteps;
+  step.minLr = options.minLr;
+  return step;
+}
+
+void Compilation::addPasses(Phase phase, PassManager &manager) const {
+  switch (phase) {
+  case Phase::Import:
+  case Phase::Emit:
+    break;
+  case Phase::Precision:
+    buildPrecisionPipeline(manager);
+    break;
+  case Phase::Autodiff:
+    buildAutodiffPipeline(manager, stepOptions());
+    break;
+  case Phase::Partition: {
+    PartitionPipelineOptions partition;
+    partition.ranks = options.ranks;
+    partition.topology = options.topology;
+    buildPartitionPipeline(manager, partition);
+    break;
+  }
+  case Phase::Fuse:
+    fuse::buildFusePipeline(manager);
+    break;
+  case Phase::Schedule: {
+    schedule::SchedulePipelineOptions schedule;
+    schedule.memoryLimit = options.memoryLimit;
+    schedule::buildSchedulePipeline(manager, schedule);
+    break;
+  }
+  }
+}
+
+Status Compilation::runPhase(Phase phase) {
+  PassManager manager(&context);
+  addPasses(phase, manager);
+  if (failed(manager.run(*module)))
+    return diagnostics.takeError(phaseName(phase)).at(options.input);
+  return Status::success();
+}
+
+Status Compilation::printIr(const std::string &path) const {
+  std::error_code error;
+  llvm::ToolOutputFile file(path, error, llvm::sys::fs::OF_Text);
+  if (error)
+    return inputError("cannot be written: " + error.message()).at(path).remedy("check that the folder exists and is writable");
+  (*module)->print(file.os(), OpPrintingFlags().enableDebugInfo(path != "-", /*prettyForm=*/false));
+  file.os().flush();
+  if (file.os().has_error()) {
+    std::string message = file.os().error().message();
+    file.os().clear_error();
+    return inputError("cannot be written: " + message).at(path).remedy("free some space or choose another place");
+  }
+  file.keep();
+  return Status::success();
+}
+
+Status Compilation::dump(Phase phase) const {
+  if (options.dumpIrDir.empty())
+    return Status::success();
+  if (std::error_code error = llvm::sys::fs::create_directories(options.dumpIrDir))
+    return inputError("cannot be made: " + error.message()).at(options.dumpIrDir);
+  llvm::SmallString<128> path(options.dumpIrDir);
+  llvm::sys::path::append(path, std::to_string(static_cast<int>(phase)) + "-" + phaseName(phase) + ".mlir");
+  return printIr(std::string(path));
+}
+
+static void printSummary(const artifact::PlanT &plan) {
+  const artifact::SummaryT &s = *plan.summary;
+  llvm::outs() << plan.model << ": " << s.parameters << " parameters (" << s.parameters_decayed << " with weight decay), " << plan.loss << ", " << plan.optimizer << "\n";
+  llvm::outs() << "labels: " << (plan.labels.empty() ? "none" : plan.labels) << (plan.labels_rule == artifact::LabelsRule::NextToken ? ", the tokens shifted by one" : plan.labels_rule == artifact::LabelsRule::SameTokens ? ", the tokens themselves" : "") << "\n";
+  llvm::outs() << "batch: " << plan.global_batch << " samples over " << plan.ranks << (plan.ranks == 1 ? " rank" : " ranks") << ", " << s.batch_per_rank << " each";
+  if (s.tokens_per_step > 0)
+    llvm::outs() << ", " << s.tokens_per_step << " tokens per step";
+  llvm::outs() << "\nplan: " << s.kernels << " kernels, " << s.collectives << " collectives per step, peak memory " << llvm::format("%.1f", s.peak_bytes / 1048576.0) << " MiB per rank\n";
+}
+
+Status Compilation::emit() {
+  emit::EmitOptions emitOptions;
+  emitOptions.target = options.target;
+  emitOptions.seed = options.seed;
+  emitOptions.model = llvm::sys::path::stem(options.input).str();
+  emitOptions.loss = options.loss;
+  emitOptions.optimizer = options.optimizer;
+  emitOptions.ranks = options.ranks;
+  artifact::PlanT plan;
+  if (failed(emit::emitArtifact(*module, emitOptions, weights ? &*weights : nullptr, options.output, &plan)))
+    return diagnostics.takeError("emit").at(options.output);
+  if (!options.quiet)
+    printSummary(plan);
+  return Status::success();
+}
+
+Status Compilation::run() {
+  LOCKSTEP_RETURN_IF_ERROR(checkOptions());
+  LOCKSTEP_RETURN_IF_ERROR(enableReport());
+  bool fromModel = options.from == Phase::Import;
+  LOCKSTEP_RETURN_IF_ERROR(fromModel ? readModel() : readIr());
+  if (fromModel)
+    LOCKSTEP_RETURN_IF_ERROR(dump(Phase::Import));
+  // Resuming from a phase means from what that phase made.
+  for (int i = static_cast<int>(options.from) + 1; i <= static_cast<int>(options.to); ++i) {
+    Phase phase = static_cast<Phase>(i);
+    if (phase == Phase::Emit)
+      return emit();
+    LOCKSTEP_RETURN_IF_ERROR(runPhase(phase));
+    LOCKSTEP_RETURN_IF_ERROR(dump(phase));
+  }
+  return printIr(options.output);
+}
+
+Status compile(const CompileOptions &options) { return Compilation(options).run(); }
+
+} // namespace lockstep

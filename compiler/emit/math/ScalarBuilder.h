@@ -1,0 +1,115 @@
+//===- ScalarBuilder.h - Short names for scalar arithmetic -----*- C++ -*-===//
+//
+// Scalar arith and math operations at one insertion point. Every floating-point operation may be contracted (a * b + c rounded once);
+// nothing may be reassociated, and infinities and NaN keep their meaning.
+//
+//===----------------------------------------------------------------------===//
+#ifndef LOCKSTEP_COMPILER_EMIT_MATH_SCALARBUILDER_H
+#define LOCKSTEP_COMPILER_EMIT_MATH_SCALARBUILDER_H
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Builders.h"
+
+namespace lockstep::emit {
+
+class ScalarBuilder {
+public:
+  using Value = mlir::Value;
+  using FPredicate = mlir::arith::CmpFPredicate;
+  using IPredicate = mlir::arith::CmpIPredicate;
+
+  ScalarBuilder(mlir::OpBuilder &builder, mlir::Location loc)
+      : builder(builder), loc(loc) {}
+
+  mlir::OpBuilder &builder;
+  mlir::Location loc;
+
+  template <typename OpTy, typename... Args> Value create(Args &&...args) {
+    return OpTy::create(builder, loc, std::forward<Args>(args)...);
+  }
+
+  // Constants take the type of `like`.
+  Value constant(mlir::Type type, double value) {
+    return create<mlir::arith::ConstantOp>(mlir::FloatAttr::get(type, value));
+  }
+  Value integer(mlir::Type type, int64_t value) {
+    return create<mlir::arith::ConstantOp>(
+        mlir::IntegerAttr::get(type, llvm::APInt(type.getIntOrFloatBitWidth(),
+                                                 uint64_t(value), false, true)));
+  }
+  Value i64(int64_t value) { return integer(builder.getI64Type(), value); }
+
+  Value add(Value a, Value b) { return flop<mlir::arith::AddFOp>(a, b); }
+  Value sub(Value a, Value b) { return flop<mlir::arith::SubFOp>(a, b); }
+  Value mul(Value a, Value b) { return flop<mlir::arith::MulFOp>(a, b); }
+  Value div(Value a, Value b) { return flop<mlir::arith::DivFOp>(a, b); }
+  Value add(Value a, double b) { return add(a, constant(a.getType(), b)); }
+  Value mul(Value a, double b) { return mul(a, constant(a.getType(), b)); }
+  Value neg(Value a) { return create<mlir::arith::NegFOp>(a); }
+  Value fma(Value a, Value b, Value c) {
+    return create<mlir::math::FmaOp>(a, b, c);
+  }
+  Value fma(Value a, double b, Value c) {
+    return fma(a, constant(a.getType(), b), c);
+  }
+  Value abs(Value a) { return create<mlir::math::AbsFOp>(a); }
+  Value sqrt(Value a) { return create<mlir::math::SqrtOp>(a); }
+  Value trunc(Value a) { return create<mlir::math::TruncOp>(a); }
+  Value floor(Value a) { return create<mlir::math::FloorOp>(a); }
+  Value copySign(Value magnitude, Value sign) {
+    return create<mlir::math::CopySignOp>(magnitude, sign);
+  }
+  Value select(Value condition, Value a, Value b) {
+    return create<mlir::arith::SelectOp>(condition, a, b);
+  }
+  Value compare(FPredicate predicate, Value a, Value b) {
+    return create<mlir::arith::CmpFOp>(predicate, a, b);
+  }
+  Value compare(FPredicate predicate, Value a, double b) {
+    return compare(predicate, a, constant(a.getType(), b));
+  }
+  Value compare(IPredicate predicate, Value a, Value b) {
+    return create<mlir::arith::CmpIOp>(predicate, a, b);
+  }
+  Value isNaN(Value a) { return compare(FPredicate::UNO, a, a); }
+  Value both(Value a, Value b) { return create<mlir::arith::AndIOp>(a, b); }
+  Value either(Value a, Value b) { return create<mlir::arith::OrIOp>(a, b); }
+
+  Value addInt(Value a, Value b) { return create<mlir::arith::AddIOp>(a, b); }
+  Value subInt(Value a, Value b) { return create<mlir::arith::SubIOp>(a, b); }
+  Value shiftLeft(Value a, int64_t n) {
+    return create<mlir::arith::ShLIOp>(a, integer(a.getType(), n));
+  }
+  Value shiftRight(Value a, int64_t n) {
+    return create<mlir::arith::ShRSIOp>(a, integer(a.getType(), n));
+  }
+
+  /// c[0] + c[1] x + c[2] x^2 + ...
+  Value polynomial(Value x, llvm::ArrayRef<double> c) {
+    Value result = constant(x.getType(), c.back());
+    for (double coefficient : llvm::reverse(c.drop_back()))
+      result = fma(result, x, constant(x.getType(), coefficient));
+    return result;
+  }
+
+  // A floating-point number's bits as an integer of its width, and back.
+  mlir::Type bitsType(mlir::Type type) {
+    return builder.getIntegerType(type.getIntOrFloatBitWidth());
+  }
+  Value bits(Value a) {
+    return create<mlir::arith::BitcastOp>(bitsType(a.getType()), a);
+  }
+  Value fromBits(Value a, mlir::Type type) {
+    return create<mlir::arith::BitcastOp>(type, a);
+  }
+
+private:
+  template <typename OpTy> Value flop(Value a, Value b) {
+    return create<OpTy>(a, b, mlir::arith::FastMathFlags::contract);
+  }
+};
+
+} // namespace lockstep::emit
+
+#endif
