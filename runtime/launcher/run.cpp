@@ -54,6 +54,9 @@ Status Run::fail(Status status) {
     sleep(15);
     return status;
   }
+  // All ranks see the same loss; rank 0 gets to write its log first.
+  if (status.code() == ExitCode::LossNotFinite && place.rank != 0)
+    sleep(2);
   control->fail(status.exitCode(), status.toString());
   return status;
 }
@@ -230,12 +233,11 @@ Status Run::openSources() {
   dataOptions.seed = seed;
   dataOptions.shuffle = options.shuffle;
   dataOptions.tokenType = options.tokenType;
-  if (options.data.empty())
-    return usageError("--data says what to train on, for example --data "
-                      "'train_*.bin' or --data synthetic");
-  DataTarget target{plan(), *model->program("step"), place.rank};
-  LOCKSTEP_ASSIGN_OR_RETURN(training,
-                            openData(options.data, target, dataOptions));
+  if (!options.data.empty()) {
+    DataTarget target{plan(), *model->program("step"), place.rank};
+    LOCKSTEP_ASSIGN_OR_RETURN(training,
+                              openData(options.data, target, dataOptions));
+  }
   if (options.validationData.empty())
     return Status::success();
   const artifact::ProgramT *program = model->program("eval");
@@ -256,18 +258,17 @@ Status Run::openSources() {
 Status Run::chooseSteps() {
   artifact::ScheduleT &schedule = model->hyperparametersOf().schedule;
   total = options.steps ? options.steps : schedule.total_steps;
-  if (!total)
+  if (!total && training)
     total = training->batchesPerEpoch();
-  if (!total)
-    return usageError("--steps says how long to train");
   if (!schedule.total_steps)
     schedule.total_steps = total;
   return Status::success();
 }
 
 StatusOr<StepMetrics> Run::step() {
-  if (Status status = training->fill(next, model->memory(0)); !status.ok())
-    return fail(std::move(status));
+  if (training)
+    if (Status status = training->fill(next, model->memory(0)); !status.ok())
+      return fail(std::move(status));
   StatusOr<StepMetrics> metrics = model->step(next);
   if (!metrics.ok())
     return fail(std::move(metrics).status());
@@ -297,6 +298,8 @@ StatusOr<double> Run::evaluate() {
 }
 
 Status Run::saveCheckpoint() {
+  if (options.checkpointFolder.empty())
+    return usageError("--checkpoint-dir says where checkpoints go");
   if (place.rank == 0) {
     Status status = runtime::saveCheckpoint(*model, options.checkpointFolder,
                                             {next, seed}, options.keep);

@@ -22,7 +22,8 @@ public:
                                              const World &world);
   ~Run();
 
-  /// The next batch and step; nextStep() goes up by one.
+  /// The next batch and step; nextStep() goes up by one. Without --data the
+  /// caller has filled the inputs.
   StatusOr<StepMetrics> step();
   /// Mean loss of the evaluation program over the validation data.
   StatusOr<double> evaluate();
@@ -42,6 +43,7 @@ public:
 
   /// The step that step() runs next; steps before it are done.
   int64_t nextStep() const { return next; }
+  /// 0 when nothing says how long to train.
   int64_t totalSteps() const { return total; }
   const World &world() const { return place; }
   const ArtifactReader &artifact() const { return *reader; }

@@ -126,8 +126,13 @@ static std::string describeStart(const Run &run) {
 
 StatusOr<int> train(const RunOptions &options, const World &world) {
   watchSignals();
+  if (options.data.empty())
+    return usageError("--data says what to train on, for example --data "
+                      "'train_*.bin' or --data synthetic");
   LOCKSTEP_ASSIGN_OR_RETURN(std::unique_ptr<Run> run,
                             Run::open(options, world));
+  if (!run->totalSteps())
+    return run->fail(usageError("--steps says how long to train"));
   StatusOr<std::unique_ptr<RunLog>> log = RunLog::open(options, *run);
   if (!log.ok())
     return run->fail(std::move(log).status());

@@ -559,3 +559,10 @@ TEST_CASE("a profile lists every kernel") {
                            "k_clear", "(wait for collectives)"})
     CHECK(table.find(name) != std::string::npos);
 }
+
+TEST_CASE("the C API trains, saves and resumes") {
+  Setup setup;
+  std::string command = std::string(LOCKSTEP_C_API_TEST) + " " +
+                        setup.artifact + " " + setup.file("ckpt");
+  CHECK(std::system(command.c_str()) == 0);
+}
