@@ -1,0 +1,328 @@
+//===- Order.cpp - In which order a block runs ----------------------------===//
+//
+// Forward list scheduling of one compute stream and one stream per kind of network, by times that need only be roughly right: they decide whether
+// a collective's consumer should let other work go first. Two policies are tried and the one with the lower peak of memory is taken.
+//
+//===----------------------------------------------------------------------===//
+#include "compiler/schedule/Order.h"
+#include "llvm/ADT/STLExtras.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+using namespace mlir;
+using namespace lockstep;
+using namespace lockstep::schedule;
+
+/// A processor core's and a network's speed: flops and bytes per second, and what starting something costs.
+static constexpr double kFlops = 1e11, kMemory = 1e10, kLaunch = 2e-6, kNetwork = 2e9, kLatency = 3e-5;
+/// Calls of a loop kernel are joined into one launch where all results of one are at most so large.
+static constexpr int64_t kSmallResult = 1 << 16;
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+Value schedule::getRoot(Value value) {
+  while (auto view = value.getDefiningOp<plan::ViewOp>())
+    value = view.getOperand();
+  return value;
+}
+
+static int64_t getBytes(Value value) { return plan::getTensorBytes(cast<RankedTensorType>(value.getType())); }
+
+bool schedule::isWholeRoot(Value value) { return getBytes(value) == getBytes(getRoot(value)); }
+
+llvm::SetVector<Value> schedule::getReads(Operation *op) {
+  llvm::SetVector<Value> reads;
+  for (Value operand : op->getOperands())
+    reads.insert(getRoot(operand));
+  if (op->getNumRegions()) {
+    llvm::SetVector<Value> captured;
+    getUsedValuesDefinedAbove(op->getRegions(), captured);
+    for (Value value : captured)
+      reads.insert(getRoot(value));
+  }
+  return reads;
+}
+
+llvm::SetVector<Operation *> schedule::getReaders(Value root) {
+  llvm::SetVector<Operation *> readers;
+  SmallVector<Value> worklist{root};
+  while (!worklist.empty()) {
+    for (Operation *user : worklist.pop_back_val().getUsers()) {
+      if (auto view = dyn_cast<plan::ViewOp>(user))
+        worklist.push_back(view);
+      else if (Operation *reader = root.getParentBlock()->findAncestorOpInBlock(*user))
+        readers.insert(reader);
+    }
+  }
+  return readers;
+}
+
+SmallVector<Replacement> schedule::getReplacements(func::FuncOp function) {
+  SmallVector<Replacement> replacements;
+  Block &block = function.getBody().front();
+  llvm::DenseMap<std::pair<Attribute, Attribute>, BlockArgument> byName;
+  for (BlockArgument argument : block.getArguments())
+    byName[{function.getArgAttr(argument.getArgNumber(), train::TrainDialect::kRoleAttr), function.getArgAttr(argument.getArgNumber(), train::TrainDialect::kNameAttr)}] = argument;
+  for (auto [index, value] : llvm::enumerate(block.getTerminator()->getOperands())) {
+    Attribute name = function.getResultAttr(index, train::TrainDialect::kNameAttr), role = function.getResultAttr(index, train::TrainDialect::kRoleAttr);
+    Operation *writer = getRoot(value).getDefiningOp();
+    if (!writer || writer->getBlock() != &block || !isWholeRoot(value))
+      continue;
+    BlockArgument argument = byName.lookup({role, name});
+    // A reader that stands before the writer will run before it; one behind it may depend on it.
+    if (argument && argument.getType() == value.getType() && llvm::none_of(getReaders(argument), [&](Operation *reader) { return writer->isBeforeInBlock(reader); }))
+      replacements.push_back({argument, writer});
+  }
+  return replacements;
+}
+
+//===----------------------------------------------------------------------===//
+// Tasks
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+struct Task {
+  Operation *op;
+  llvm::SetVector<Value> reads;
+  SmallVector<size_t> predecessors, successors;
+  double seconds = 0;
+  bool isCollective = false;
+};
+
+/// An order and when its tasks would start.
+struct Order {
+  SmallVector<size_t> tasks;
+  std::vector<double> start, available;
+};
+
+class BlockOrder {
+public:
+  BlockOrder(Block &block, ArrayRef<Replacement> replacements);
+  std::vector<Item> run();
+
+private:
+  Order listSchedule(bool freeMemoryFirst) const;
+  int64_t getPeakBytes(const Order &order) const;
+  int64_t getGrowth(size_t task, const llvm::DenseMap<Value, int64_t> &readers) const;
+  std::vector<SmallVector<size_t, 1>> joinCalls(const Order &order) const;
+  bool mayJoin(size_t task) const;
+
+  std::vector<Task> tasks;
+  llvm::DenseMap<Value, size_t> producers;
+  llvm::DenseMap<Value, int64_t> readerCounts;
+  SmallVector<Value> returned;
+};
+
+} // namespace
+
+static double estimateSeconds(Operation *op) {
+  double flops = 0, bytes = 0;
+  op->walk([&](plan::CallOp call) {
+    auto kernel = SymbolTable::lookupNearestSymbolFrom<plan::KernelOp>(call, call.getKernelAttr());
+    flops += kernel.getFlops().convertToDouble();
+    for (Type type : llvm::concat<const Type>(call->getOperandTypes(), call->getResultTypes()))
+      bytes += static_cast<double>(plan::getTensorBytes(cast<RankedTensorType>(type)));
+  });
+  double seconds = std::max(flops / kFlops, bytes / kMemory) + kLaunch;
+  if (auto accumulate = dyn_cast<train::AccumulateOp>(op))
+    seconds *= static_cast<double>(accumulate.getSteps());
+  return seconds;
+}
+
+BlockOrder::BlockOrder(Block &block, ArrayRef<Replacement> replacements) {
+  llvm::DenseMap<Operation *, size_t> numbers;
+  for (Operation &op : block.without_terminator()) {
+    if (isa<plan::ViewOp>(op))
+      continue;
+    size_t number = tasks.size();
+    numbers[&op] = number;
+    Task &task = tasks.emplace_back();
+    task.op = &op;
+    task.reads = getReads(&op);
+    task.isCollective = isa<dist::CollectiveOpInterface>(op);
+    task.seconds = estimateSeconds(&op);
+    if (task.isCollective) {
+      double bytes = 0;
+      for (Type type : op.getOperandTypes())
+        bytes += static_cast<double>(plan::getTensorBytes(cast<RankedTensorType>(type)));
+      task.seconds = kLatency + bytes / kNetwork;
+    }
+    for (Value value : task.reads) {
+      ++readerCounts[value];
+      if (auto it = producers.find(value); it != producers.end())
+        task.predecessors.push_back(it->second);
+    }
+    for (Value result : op.getResults())
+      producers[result] = number;
+  }
+  for (Value value : block.getTerminator()->getOperands()) {
+    returned.push_back(getRoot(value));
+    ++readerCounts[getRoot(value)];
+  }
+  // What is written over an argument waits for the argument's readers.
+  for (const Replacement &replacement : replacements)
+    for (Operation *reader : getReaders(replacement.argument))
+      if (reader != replacement.writer && numbers.contains(reader))
+        tasks[numbers[replacement.writer]].predecessors.push_back(numbers[reader]);
+  for (size_t number = 0; number < tasks.size(); ++number) {
+    llvm::sort(tasks[number].predecessors);
+    tasks[number].predecessors.erase(llvm::unique(tasks[number].predecessors), tasks[number].predecessors.end());
+    for (size_t predecessor : tasks[number].predecessors)
+      tasks[predecessor].successors.push_back(number);
+  }
+}
+
+/// Bytes by which memory grows if the task runs now.
+int64_t BlockOrder::getGrowth(size_t number, const llvm::DenseMap<Value, int64_t> &readers) const {
+  const Task &task = tasks[number];
+  int64_t growth = 0;
+  if (!task.isCollective)
+    for (Value result : task.op->getResults())
+      growth += getBytes(result);
+  for (Value value : task.reads)
+    if (producers.contains(value) && readers.lookup(value) == 1)
+      growth -= getBytes(value);
+  return growth;
+}
+
+/// Ready collectives first. Then work that waits for nothing: in the given order, or, with `freeMemoryFirst`, what frees memory before the rest.
+/// Then what waits least.
+Order BlockOrder::listSchedule(bool freeMemoryFirst) const {
+  Order order;
+  order.start.assign(tasks.size(), 0);
+  order.available.assign(tasks.size(), 0);
+  SmallVector<size_t> missing;
+  llvm::DenseMap<Value, int64_t> readers = readerCounts;
+  SmallVector<size_t> ready;
+  for (size_t number = 0; number < tasks.size(); ++number) {
+    missing.push_back(tasks[number].predecessors.size());
+    if (missing.back() == 0)
+      ready.push_back(number);
+  }
+  double now = 0, network = 0;
+  while (!ready.empty()) {
+    auto key = [&](size_t number) {
+      double stall = std::max(0.0, order.available[number] - now);
+      bool grows = freeMemoryFirst && stall == 0 && getGrowth(number, readers) > 0;
+      return std::make_tuple(!tasks[number].isCollective || stall > 0, stall, grows, number);
+    };
+    auto *best = llvm::min_element(ready, [&](size_t a, size_t b) { return key(a) < key(b); });
+    size_t number = *best;
+    ready.erase(best);
+    const Task &task = tasks[number];
+    order.tasks.push_back(number);
+    double finished;
+    if (task.isCollective) {
+      order.start[number] = std::max({now, network, order.available[number]});
+      network = finished = order.start[number] + task.seconds;
+    } else {
+      order.start[number] = std::max(now, order.available[number]);
+      now = finished = order.start[number] + task.seconds;
+    }
+    for (Value value : task.reads)
+      --readers[value];
+    for (size_t successor : task.successors) {
+      order.available[successor] = std::max(order.available[successor], finished);
+      if (--missing[successor] == 0)
+        ready.push_back(successor);
+    }
+  }
+  return order;
+}
+
+int64_t BlockOrder::getPeakBytes(const Order &order) const {
+  llvm::DenseMap<Value, int64_t> readers = readerCounts;
+  int64_t alive = 0, peak = 0;
+  for (size_t number : order.tasks) {
+    const Task &task = tasks[number];
+    int64_t results = 0;
+    if (!task.isCollective)
+      for (Value result : task.op->getResults())
+        results += getBytes(result);
+    peak = std::max(peak, alive + results);
+    alive += getGrowth(number, readers);
+    for (Value value : task.reads)
+      --readers[value];
+  }
+  return peak;
+}
+
+//===----------------------------------------------------------------------===//
+// Launches of several calls
+//===----------------------------------------------------------------------===//
+
+/// Updates, and loops with small results (sums of squares, bias gradients): running them early takes no memory to speak of.
+bool BlockOrder::mayJoin(size_t number) const {
+  auto call = dyn_cast<plan::CallOp>(tasks[number].op);
+  if (!call)
+    return false;
+  auto kernel = SymbolTable::lookupNearestSymbolFrom<plan::KernelOp>(call, call.getKernelAttr());
+  if (kernel.getKind() == plan::KernelKind::Update)
+    return true;
+  return kernel.getKind() == plan::KernelKind::Loop && llvm::all_of(call.getResultTypes(), [](Type type) { return plan::getTensorBytes(cast<RankedTensorType>(type)) <= kSmallResult; });
+}
+
+/// Tasks in order; later calls of a kernel move up to an earlier one where everything that they need is there.
+std::vector<SmallVector<size_t, 1>> BlockOrder::joinCalls(const Order &order) const {
+  std::vector<SmallVector<size_t, 1>> steps;
+  std::vector<size_t> position(tasks.size());
+  llvm::DenseMap<Attribute, SmallVector<size_t>> byKernel;
+  for (auto [index, number] : llvm::enumerate(order.tasks)) {
+    position[number] = index;
+    if (mayJoin(number))
+      byKernel[cast<plan::CallOp>(tasks[number].op).getKernelAttr()].push_back(number);
+  }
+  std::vector<bool> done(tasks.size());
+  // The position of the step in which a task really runs.
+  for (size_t number : order.tasks) {
+    if (done[number])
+      continue;
+    SmallVector<size_t, 1> step{number};
+    done[number] = true;
+    if (mayJoin(number))
+      for (size_t other : byKernel[cast<plan::CallOp>(tasks[number].op).getKernelAttr()])
+        if (!done[other] && order.available[other] <= order.start[number] &&
+            llvm::all_of(tasks[other].predecessors, [&](size_t predecessor) { return done[predecessor] && !llvm::is_contained(step, predecessor); })) {
+          step.push_back(other);
+          done[other] = true;
+        }
+    steps.push_back(std::move(step));
+  }
+  return steps;
+}
+
+std::vector<Item> BlockOrder::run() {
+  Order given = listSchedule(/*freeMemoryFirst=*/false), frugal = listSchedule(/*freeMemoryFirst=*/true);
+  const Order &order = getPeakBytes(frugal) < getPeakBytes(given) ? frugal : given;
+  std::vector<Item> items;
+  SmallVector<Operation *> underWay;
+  for (ArrayRef<size_t> step : joinCalls(order)) {
+    // Wait for what this step reads.
+    for (size_t number : step)
+      for (Value value : tasks[number].reads)
+        if (auto *it = llvm::find(underWay, value.getDefiningOp()); value.getDefiningOp() && it != underWay.end()) {
+          items.push_back({Item::Kind::Wait, {*it}});
+          underWay.erase(it);
+        }
+    Operation *op = tasks[step.front()].op;
+    if (tasks[step.front()].isCollective) {
+      items.push_back({Item::Kind::Start, {op}});
+      underWay.push_back(op);
+      continue;
+    }
+    // This rank's coordinates are filled in once.
+    if (isa<dist::CoordinateOp>(op))
+      continue;
+    Item item{isa<plan::JoinOp>(op) ? Item::Kind::Join : isa<train::AccumulateOp>(op) ? Item::Kind::Loop : Item::Kind::Launch, {}};
+    for (size_t number : step)
+      item.ops.push_back(tasks[number].op);
+    items.push_back(std::move(item));
+  }
+  for (Operation *op : underWay)
+    items.push_back({Item::Kind::Wait, {op}});
+  return items;
+}
+
+std::vector<Item> schedule::orderBlock(Block &block, ArrayRef<Replacement> replacements) { return BlockOrder(block, replacements).run(); }

@@ -1,0 +1,36 @@
+//===- Passes.td - Passes of the schedule stage ------------*- tablegen -*-===//
+#ifndef LOCKSTEP_COMPILER_SCHEDULE_PASSES
+#define LOCKSTEP_COMPILER_SCHEDULE_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def ScheduleProgramsPass : Pass<"lockstep-schedule-programs", "::mlir::ModuleOp"> {
+  let summary = "Orders kernel calls, places every value in one arena, and writes the programs";
+  let description = [{
+    Each function becomes a `plan.program`. Calls are ordered by list scheduling: collectives start right after their last input is computed and are
+    waited for before their first use, which is put off while other work is ready; of two orders (the given one, and one that frees
+    memory early) the one with the lower peak is taken. Values whose lifetimes do not meet share memory, new parameters replace the old ones in
+    place, the inputs of a bucket are neighbours. Persistent tensors, inputs and scalars have one place in all programs. Without an order that
+    fits `memory-limit` the pass fails and lists what takes most. Example: test/schedule/programs.mlir.
+  }];
+  let dependentDialects = ["::lockstep::plan::PlanDialect"];
+  let options = [Option<"memoryLimit", "memory-limit", "int64_t", "0", "Bytes of the arena per rank; 0: no limit">];
+}
+
+def ScheduleVerifyCollectiveOrderPass : Pass<"lockstep-schedule-verify-collective-order", "::mlir::ModuleOp"> {
+  let summary = "Proves that all roles start the collectives of a communicator in the same order";
+  let description = [{
+    For each entry and each communicator (a mesh and the axes), the programs of all roles must start the same sequence of collectives: equal in kind, reduction,
+    element type and bytes. Ranks of one role run one program, so the proof costs as much as there are roles.
+    Example: test/schedule/collective-order-errors.mlir.
+  }];
+}
+
+def ScheduleVerifyOutputPass : Pass<"lockstep-schedule-verify-output", "::mlir::ModuleOp"> {
+  let summary = "Verifies that only kernels, programs and meshes are left";
+  let description = [{
+    What emit relies on. Example: test/schedule/verify-output-errors.mlir.
+  }];
+}
+
+#endif
