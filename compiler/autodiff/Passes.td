@@ -40,6 +40,18 @@ def BuildStepPass : Pass<"lockstep-autodiff-build-step", "::mlir::ModuleOp"> {
     Option<"minLr", "min-lr", "double", "0.0", "Learning rate at the end and after it">];
 }
 
+def JoinSliceGradientsPass : Pass<"lockstep-autodiff-join-slice-gradients", "::mlir::func::FuncOp"> {
+  let summary = "Writes the sum of gradients of disjoint slices as one concatenation";
+  let description = [{
+    A value that the forward pass takes apart (query, key and value of one product; the halves of a rotary embedding) has as its gradient a sum of
+    zero-padded parts. Where the parts do not overlap, the sum only puts them side by side, and a `concatenate` says so: every element
+    is written once, and none is added to zero.
+
+    Example: test/autodiff/join-slice-gradients.mlir.
+  }];
+  let dependentDialects = ["::lockstep::train::TrainDialect"];
+}
+
 def VerifyAutodiffOutputPass : Pass<"lockstep-autodiff-verify-output", "::mlir::ModuleOp"> {
   let summary = "Checks that @step and @eval say what every argument and result is";
   let description = [{

@@ -1,5 +1,6 @@
 //===- Pipelines.cpp - The stage autodiff as a pipeline --------------------===//
 #include "compiler/autodiff/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
@@ -16,6 +17,8 @@ namespace {
 static void addCleanup(OpPassManager &pm) {
   // Values of the forward pass that derivatives compute again (masks, broadcasts) become one.
   pm.addPass(createCSEPass());
+  // What the forward pass sliced is put together again.
+  pm.addNestedPass<func::FuncOp>(createJoinSliceGradientsPass());
   // Zeros, ones and the parts of the graph that the loss does not need go.
   pm.addPass(createCanonicalizerPass());
   // Folding made more values alike.
@@ -30,6 +33,7 @@ void lockstep::buildAutodiffPipeline(OpPassManager &pm, const StepOptions &optio
 
 void lockstep::registerAutodiffPasses() {
   registerBuildStepPass();
+  registerJoinSliceGradientsPass();
   registerVerifyAutodiffOutputPass();
   // The pipeline takes the options of the pass that has them all.
   registerPassPipeline(
