@@ -89,12 +89,12 @@ def CollectiveStartOp : Plan_Op<"collective_start", [AttrSizedOperandSegments, M
     - (C2) `reduction` is given exactly for all_reduce and reduce_scatter, and is sum, max or min.
 
     ```mlir
-    plan.collective_start all_reduce 0 sum on @mesh ["data"] ins(%g : !plan.buffer<tensor<64xf32>>) outs(%g : !plan.buffer<tensor<64xf32>>)
+    plan.collective_start all_reduce 0 reduction sum on @mesh ["data"] ins(%g : !plan.buffer<tensor<64xf32>>) outs(%g : !plan.buffer<tensor<64xf32>>)
     ```
   }];
   let arguments = (ins Plan_CollectiveKindAttr:$kind, I64Attr:$id, OptionalAttr<Train_ReduceKindAttr>:$reduction, FlatSymbolRefAttr:$mesh, StrArrayAttr:$axes,
                        OptionalAttr<I64Attr>:$root, Variadic<Plan_Buffer>:$inputs, Variadic<Plan_Buffer>:$outputs);
-  let assemblyFormat = "$kind $id ($reduction^)? `on` $mesh $axes (`root` $root^)? (`ins` `(` $inputs^ `:` type($inputs) `)`)? (`outs` `(` $outputs^ `:` type($outputs) `)`)? attr-dict";
+  let assemblyFormat = "$kind $id (`reduction` $reduction^)? `on` $mesh $axes (`root` $root^)? (`ins` `(` $inputs^ `:` type($inputs) `)`)? (`outs` `(` $outputs^ `:` type($outputs) `)`)? attr-dict";
   let hasVerifier = 1;
 }
 
