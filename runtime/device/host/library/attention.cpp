@@ -1,14 +1,14 @@
 // Attention, forward and backward, on tiles of queries x keys that fit the
-// cache: CBLAS for the products, attention_math for what is between them. The
+// cache: sgemm for the products, attention_math for what is between them. The
 // scores are never stored as a whole. Work is cut and summed in an order that
 // does not depend on the number of threads.
 #include "runtime/device/host/library/attention_math.h"
 #include "runtime/device/host/library/library_kernel.h"
+#include "runtime/device/host/library/sgemm.h"
 #include "runtime/device/host/library/strided.h"
 #include "runtime/device/host/parallel.h"
 
 #include <algorithm>
-#include <cblas.h>
 #include <cmath>
 #include <cstring>
 
@@ -32,6 +32,16 @@ struct AttentionShape {
   int64_t causalOffset = 0, window = 0;
   float scale = 1;
 };
+
+/// parallelFor whose body multiplies matrices on its own thread, even when
+/// there is but one chunk: products on several threads may add in another
+/// order.
+template <typename Body> void forEachTile(int64_t chunks, Body body) {
+  parallelFor(std::max<int64_t>(chunks, 2), [&](int64_t chunk) {
+    if (chunk < chunks)
+      body(chunk);
+  });
+}
 
 /// The position of [b, h, 0] in an operand.
 template <typename T>
@@ -66,8 +76,8 @@ protected:
                     int64_t key) const;
   void scores(const float *q, const float *k, int64_t rows, int64_t columns,
               float *tile, int64_t stride) const {
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, columns,
-                s.headDim, s.scale, q, s.q[2], k, s.k[2], 0, tile, stride);
+    sgemm(Transposed::No, Transposed::Yes, rows, columns, s.headDim, s.scale, q,
+          s.q[2], k, s.k[2], 0, tile, stride);
   }
 
   AttentionShape s;
@@ -138,7 +148,7 @@ private:
 
 Status AttentionForward::run(void *const *operands) {
   int64_t tiles = (s.queries + queryTile - 1) / queryTile;
-  parallelFor(s.batch * s.heads * tiles, [&](int64_t chunk) {
+  forEachTile(s.batch * s.heads * tiles, [&](int64_t chunk) {
     // Later tiles of a causal row cost more: they go first.
     int64_t index = tiles - 1 - chunk % tiles;
     int64_t pair = chunk / tiles;
@@ -177,9 +187,8 @@ void AttentionForward::tile(void *const *operands, int64_t b, int64_t h,
     if (!first)
       for (int64_t i = 0; i < rows; ++i)
         scaleRow(out + i * s.out[2], s.valueDim, correction[i]);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, s.valueDim,
-                columns, 1, tile, stride, v + key * s.v[2], s.v[2],
-                first ? 0 : 1, out, s.out[2]);
+    sgemm(Transposed::No, Transposed::No, rows, s.valueDim, columns, 1, tile,
+          stride, v + key * s.v[2], s.v[2], first ? 0 : 1, out, s.out[2]);
   }
   for (int64_t i = 0; i < rows; ++i) {
     bool any = maximum[i] != -INFINITY;
@@ -261,7 +270,7 @@ Status AttentionBackward::run(void *const *operands) {
     clear(o.dv, s.dv, b, kv, begin, end, s.valueDim);
   };
   if (pairs >= enoughPairs) {
-    parallelFor(pairs, [&](int64_t pair) {
+    forEachTile(pairs, [&](int64_t pair) {
       clearKeys(pair, 0, s.keys);
       forGroup(pair, [&](int64_t b, int64_t h) {
         head(o, b, h, 0, s.queries, 0, s.keys, Wanted::All);
@@ -272,7 +281,7 @@ Status AttentionBackward::run(void *const *operands) {
   int64_t keyTiles = (s.keys + keyTile - 1) / keyTile;
   int64_t queryTiles = (s.queries + queryTile - 1) / queryTile;
   int64_t first = pairs * keyTiles;
-  parallelFor(first + s.batch * s.heads * queryTiles, [&](int64_t chunk) {
+  forEachTile(first + s.batch * s.heads * queryTiles, [&](int64_t chunk) {
     if (chunk < first) {
       int64_t begin = chunk % keyTiles * keyTile;
       int64_t end = std::min(begin + keyTile, s.keys);
@@ -329,23 +338,22 @@ void AttentionBackward::tile(const Operands &o, int64_t b, int64_t h,
   float *p = threadScratchOf<float>(0, queryTile * keyTile);
   float *ds = threadScratchOf<float>(1, queryTile * keyTile);
   scores(q, k, rows, columns, p, stride);
-  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, rows, columns,
-              s.valueDim, 1, dout, s.dout[2], v, s.v[2], 0, ds, stride);
+  sgemm(Transposed::No, Transposed::Yes, rows, columns, s.valueDim, 1, dout,
+        s.dout[2], v, s.v[2], 0, ds, stride);
   gradientTile(p, ds, stride, rows, columns, tileMask(o.mask, b, h, query, key),
                lse, delta, s.scale);
   if (wanted != Wanted::Queries) {
     float *dk = at(o.dk, s.dk, b, kv) + key * s.dk[2];
     float *dv = at(o.dv, s.dv, b, kv) + key * s.dv[2];
-    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, columns, s.valueDim,
-                rows, 1, p, stride, dout, s.dout[2], 1, dv, s.dv[2]);
-    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, columns, s.headDim,
-                rows, 1, ds, stride, q, s.q[2], 1, dk, s.dk[2]);
+    sgemm(Transposed::Yes, Transposed::No, columns, s.valueDim, rows, 1, p,
+          stride, dout, s.dout[2], 1, dv, s.dv[2]);
+    sgemm(Transposed::Yes, Transposed::No, columns, s.headDim, rows, 1, ds,
+          stride, q, s.q[2], 1, dk, s.dk[2]);
   }
   if (wanted != Wanted::KeysAndValues) {
     float *dq = at(o.dq, s.dq, b, h) + query * s.dq[2];
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, s.headDim,
-                columns, 1, ds, stride, k, s.k[2], firstKey ? 0 : 1, dq,
-                s.dq[2]);
+    sgemm(Transposed::No, Transposed::No, rows, s.headDim, columns, 1, ds,
+          stride, k, s.k[2], firstKey ? 0 : 1, dq, s.dq[2]);
   }
 }
 

@@ -1,6 +1,7 @@
-// Matrix products through CBLAS. Transposes are strides; batches that are one
-// larger product are folded into it when the kernel is prepared.
+// Matrix products through OpenBLAS and oneDNN. Transposes are strides; batches
+// that are one larger product are folded into it when the kernel is prepared.
 #include "runtime/device/host/library/library_kernel.h"
+#include "runtime/device/host/library/sgemm.h"
 #include "runtime/device/host/library/strided.h"
 #include "runtime/device/host/parallel.h"
 
@@ -41,8 +42,8 @@ Layout layoutOf(int64_t rows, int64_t columns, const MatrixStrides &s) {
 void callBlas(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int64_t m, int64_t n,
               int64_t k, double alpha, const float *a, int64_t lda,
               const float *b, int64_t ldb, double beta, float *c, int64_t ldc) {
-  cblas_sgemm(CblasRowMajor, ta, tb, m, n, k, float(alpha), a, lda, b, ldb,
-              float(beta), c, ldc);
+  sgemm(Transposed(ta == CblasTrans), Transposed(tb == CblasTrans), m, n, k,
+        float(alpha), a, lda, b, ldb, float(beta), c, ldc);
 }
 void callBlas(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int64_t m, int64_t n,
               int64_t k, double alpha, const double *a, int64_t lda,
