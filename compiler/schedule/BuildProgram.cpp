@@ -13,14 +13,12 @@ namespace {
 class ProgramBuilder {
 public:
   ProgramBuilder(const SharedLayout &shared, int numShared, ArrayRef<int64_t> offsets, plan::ProgramOp program)
-      : shared(shared), numShared(numShared), offsets(offsets), builder(program.getContext()), buffers(OpBuilder::atBlockBegin(&program.getBody().front())) {
-    builder.setInsertionPointToEnd(&program.getBody().front());
-  }
+      : shared(shared), numShared(numShared), offsets(offsets), block(program.getBody().front()), builder(OpBuilder::atBlockEnd(&block)) {}
 
   /// Parameters, inputs and scalars, whether used or not, are the tables that the runtime fills and reads.
   void declareShared(Location loc) {
     for (const SharedBuffer &buffer : shared.getBuffers()) {
-      auto op = plan::BufferOp::create(buffers, loc, plan::BufferType::get(buffer.type), buffer.kind, buffer.name, buffer.role, buffer.offset, 0);
+      plan::BufferOp op = createBuffer(loc, plan::BufferType::get(buffer.type), buffer.kind, buffer.name, buffer.role, buffer.offset);
       op->setDiscardableAttrs(buffer.attributes);
       known[{buffer.offset, 0, op.getType().getAsOpaquePointer()}] = op;
     }
@@ -32,16 +30,30 @@ public:
   }
 
 private:
+  /// At the head of the program, in the order of creation.
+  plan::BufferOp createBuffer(Location loc, plan::BufferType type, plan::BufferKind kind, StringAttr name, train::RoleAttr role, int64_t offset) {
+    OpBuilder::InsertionGuard guard(builder);
+    if (lastBuffer)
+      builder.setInsertionPointAfter(lastBuffer);
+    else
+      builder.setInsertionPointToStart(&block);
+    auto op = plan::BufferOp::create(builder, loc, type, kind, name, role, offset, 0);
+    lastBuffer = op;
+    return op;
+  }
+
   Value getBuffer(const Operand &operand) {
     const Place &place = operand.place;
     int64_t base = place.storage < numShared ? shared[place.storage].offset : shared.getBytes() + offsets[place.storage - numShared];
     auto type = plan::BufferType::get(operand.type);
     Value &buffer = known[{base + place.offset, place.stride, type.getAsOpaquePointer()}];
-    if (!buffer) {
-      // What moves with the iteration belongs to the loop.
-      OpBuilder &where = place.stride ? builder : buffers;
-      buffer = plan::BufferOp::create(where, builder.getUnknownLoc(), type, plan::BufferKind::Temporary, StringAttr(), train::RoleAttr(), base + place.offset, place.stride);
-    }
+    if (buffer)
+      return buffer;
+    // What moves with the iteration belongs to the loop.
+    if (place.stride)
+      buffer = plan::BufferOp::create(builder, builder.getUnknownLoc(), type, plan::BufferKind::Temporary, StringAttr(), train::RoleAttr(), base + place.offset, place.stride);
+    else
+      buffer = createBuffer(builder.getUnknownLoc(), type, plan::BufferKind::Temporary, StringAttr(), train::RoleAttr(), base + place.offset);
     return buffer;
   }
   SmallVector<Value> getBuffers(ArrayRef<Operand> operands) {
@@ -106,7 +118,9 @@ private:
   const SharedLayout &shared;
   int numShared;
   ArrayRef<int64_t> offsets;
-  OpBuilder builder, buffers;
+  Block &block;
+  OpBuilder builder;
+  Operation *lastBuffer = nullptr;
   std::map<std::tuple<int64_t, int64_t, const void *>, Value> known;
 };
 
