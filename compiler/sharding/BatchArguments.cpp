@@ -27,11 +27,11 @@ LogicalResult sharding::divideBatchArguments(func::FuncOp function, MeshOp mesh,
         function.getArgAttrOfType<StringAttr>(number, TrainDialect::kNameAttr);
     StringRef name = nameAttr ? nameAttr.getValue() : "";
     if (tensor.getRank() == 0)
-      return function.emitError("input '")
+      return emitError(function.getLoc(), "input '")
              << name << "' has no dimension to divide over " << parts << " "
              << unit << "; pass --whole " << name << " if every rank needs it";
     if (tensor.getDimSize(0) % parts != 0)
-      return function.emitError("input '")
+      return emitError(function.getLoc(), "input '")
              << name << "': batch " << tensor.getDimSize(0)
              << " is not divisible by " << parts << " " << unit
              << "; choose a batch size that is, or pass --whole " << name

@@ -375,11 +375,19 @@ std::optional<Decision> sharding::decideForResult(Operation *op,
     return std::nullopt;
   Decision decision =
       build(op, rule, axes, current.operands, mesh, /*temporal=*/false);
-  bool partialKept = llvm::all_of(
-      llvm::zip_equal(decision.operands, current.operands), [](auto pair) {
-        return std::get<0>(pair).getPartial() == std::get<1>(pair).getPartial();
-      });
-  if (decision.results[0] != wanted || !partialKept)
+  // What operands are divided over, or partial, stays: no new communication.
+  auto isKept = [](ShardingAttr before, ShardingAttr after) {
+    return before.getPartial() == after.getPartial() &&
+           llvm::all_of(llvm::zip_equal(before.getDims(), after.getDims()),
+                        [](auto dim) {
+                          return std::get<0>(dim).empty() ||
+                                 std::get<0>(dim) == std::get<1>(dim);
+                        });
+  };
+  bool allKept = llvm::all_of(
+      llvm::zip_equal(current.operands, decision.operands),
+      [&](auto pair) { return isKept(std::get<0>(pair), std::get<1>(pair)); });
+  if (decision.results[0] != wanted || !allKept)
     return std::nullopt;
   return decision;
 }

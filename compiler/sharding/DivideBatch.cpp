@@ -23,8 +23,8 @@ static LogicalResult checkResults(func::FuncOp function) {
     if (sharding.isPartial() && (isBuffer || !isSum)) {
       auto name = function.getResultAttrOfType<StringAttr>(
           number, TrainDialect::kNameAttr);
-      return function.emitError(
-                 "gradient accumulation cannot be used: result '")
+      return emitError(function.getLoc(),
+                       "gradient accumulation cannot be used: result '")
              << (name ? name.getValue() : "")
              << "' needs the whole batch; compile with "
                 "--gradient-accumulation-steps 1";

@@ -1,5 +1,6 @@
 //===- Propagation.cpp - Shardings for a whole function -------------------===//
 #include "compiler/sharding/Propagation.h"
+#include "compiler/sharding/BatchedGathers.h"
 #include "compiler/sharding/Decision.h"
 #include "llvm/ADT/DenseSet.h"
 
@@ -223,7 +224,8 @@ void Propagation::copyPerUse(Operation *op) {
 /// its operation can do that without more communication.
 void Propagation::divideResult(Operation *op) {
   Value result = op->getResult(0);
-  ShardingAttr computed = lookup(result), wanted;
+  // Not `lookup`: a partial value that is reduced for all is partial here.
+  ShardingAttr computed = shardings.lookup(result), wanted;
   for (OpOperand &use : result.getUses()) {
     ShardingAttr required =
         decisions[use.getOwner()].operands[use.getOperandNumber()];
@@ -272,6 +274,7 @@ void Propagation::annotate() {
 
 LogicalResult sharding::propagate(func::FuncOp function, MeshOp mesh,
                                   bool temporal) {
+  batchGathers(function);
   return Propagation(function, mesh, temporal).run();
 }
 

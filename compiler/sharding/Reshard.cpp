@@ -139,7 +139,7 @@ Value Resharder::build(Value value, ShardingAttr from, ShardingAttr to,
     StringRef reason = from.isPartial()   ? "a sum over the whole batch"
                        : from.isDivided() ? "the whole batch"
                                           : "its place in the batch";
-    user->emitError("gradient accumulation cannot be used: '")
+    emitError(user->getLoc(), "gradient accumulation cannot be used: '")
         << user->getName() << "' needs " << reason
         << "; compile with --gradient-accumulation-steps 1";
     return {};

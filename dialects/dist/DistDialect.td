@@ -19,6 +19,8 @@ def DistDialect : Dialect {
     `"data":(p)s` is the part of an axis seen as [p, s, size / (p s)] that runs over the middle factor.
   }];
   let cppNamespace = "::lockstep::dist";
+  // Reduction kinds are those of `train`.
+  let dependentDialects = ["::lockstep::train::TrainDialect"];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
   let extraClassDeclaration = [{
