@@ -1,4 +1,5 @@
-//===- BuildStep.cpp - @forward becomes @step and @eval --------------------===//
+//===- BuildStep.cpp - @forward becomes @step and @eval
+//--------------------===//
 #include "compiler/autodiff/Passes.h"
 #include "compiler/autodiff/StepParts.h"
 #include "dialects/dist/Dist.h"
@@ -21,22 +22,31 @@ static void setRecipe(func::FuncOp step, const StepOptions &options) {
   Builder builder(step.getContext());
   SmallVector<NamedAttribute> schedule{
       builder.getNamedAttr("kind", builder.getStringAttr(options.lrSchedule)),
-      builder.getNamedAttr("warmup", builder.getI64IntegerAttr(options.warmupSteps)),
-      builder.getNamedAttr("total", builder.getI64IntegerAttr(options.totalSteps)),
+      builder.getNamedAttr("warmup",
+                           builder.getI64IntegerAttr(options.warmupSteps)),
+      builder.getNamedAttr("total",
+                           builder.getI64IntegerAttr(options.totalSteps)),
       builder.getNamedAttr("min_lr", builder.getF64FloatAttr(options.minLr))};
   step->setAttr(kLrScheduleAttr, builder.getDictionaryAttr(schedule));
-  step->setAttr(kAccumulationStepsAttr, builder.getI64IntegerAttr(options.accumulationSteps));
+  step->setAttr(kAccumulationStepsAttr,
+                builder.getI64IntegerAttr(options.accumulationSteps));
 }
 
 /// Forward and backward pass over the whole batch.
-static FailureOr<StepResults> buildWholeBatch(ProgramBuilder &program, const ForwardProgram &forward, const LossPlan &plan,
-                                              ProgramValues &values, const StepOptions &options) {
+static FailureOr<StepResults> buildWholeBatch(ProgramBuilder &program,
+                                              const ForwardProgram &forward,
+                                              const LossPlan &plan,
+                                              ProgramValues &values,
+                                              const StepOptions &options) {
   copyForward(program, forward, values.mapping, options.localBatchNorm);
   TensorBuilder b(program.getBuilder(), program.getLoc());
   StepResults step;
-  step.loss = buildLoss(b, plan, values.lookup(forward.getOutputs()), values.labels, options).getLoss(b);
+  step.loss = buildLoss(b, plan, values.lookup(forward.getOutputs()),
+                        values.labels, options)
+                  .getLoss(b);
   step.parameters = findTrainable(forward, values.mapping);
-  if (failed(buildBackward(program.getBuilder(), program.getBlock(), step.loss, b.constantLike(step.loss, 1), step.parameters)))
+  if (failed(buildBackward(program.getBuilder(), program.getBlock(), step.loss,
+                           b.constantLike(step.loss, 1), step.parameters)))
     return failure();
   for (const ForwardProgram::Slot &slot : forward.getResults())
     if (slot.role == Role::Buffer)
@@ -44,12 +54,16 @@ static FailureOr<StepResults> buildWholeBatch(ProgramBuilder &program, const For
   return step;
 }
 
-static LogicalResult buildStep(const ForwardProgram &forward, const LossPlan &plan, const StepOptions &options) {
+static LogicalResult buildStep(const ForwardProgram &forward,
+                               const LossPlan &plan,
+                               const StepOptions &options) {
   ProgramBuilder program(forward.getFunction(), kStepName);
-  ProgramValues values = addArguments(program, forward, plan, options, /*withRng=*/true);
-  FailureOr<StepResults> step = options.accumulationSteps > 1
-                                    ? buildAccumulation(program, forward, plan, values, options)
-                                    : buildWholeBatch(program, forward, plan, values, options);
+  ProgramValues values =
+      addArguments(program, forward, plan, options, /*withRng=*/true);
+  FailureOr<StepResults> step =
+      options.accumulationSteps > 1
+          ? buildAccumulation(program, forward, plan, values, options)
+          : buildWholeBatch(program, forward, plan, values, options);
   if (failed(step))
     return failure();
   program.addResult(step->loss, Role::Metric, "loss");
@@ -63,28 +77,40 @@ static LogicalResult buildStep(const ForwardProgram &forward, const LossPlan &pl
 //===--- @eval ---===//
 
 /// Copies the forward program as a model in evaluation mode computes it.
-static LogicalResult copyForEvaluation(ProgramBuilder &program, const ForwardProgram &forward, IRMapping &mapping) {
-  for (Operation &op : forward.getFunction().getBody().front().without_terminator()) {
+static LogicalResult copyForEvaluation(ProgramBuilder &program,
+                                       const ForwardProgram &forward,
+                                       IRMapping &mapping) {
+  for (Operation &op :
+       forward.getFunction().getBody().front().without_terminator()) {
     if (auto dropout = dyn_cast<DropoutOp>(op)) {
       mapping.map(dropout.getResult(), mapping.lookup(dropout.getOperand()));
       continue;
     }
     Operation *copy = program.getBuilder().clone(op, mapping);
-    if (llvm::any_of(copy->getOperands(), [&](Value v) { return v.getParentBlock() != &program.getBlock(); }))
-      return op.emitError("'") << op.getName() << "' draws random numbers, which the evaluation program has none of";
+    if (llvm::any_of(copy->getOperands(), [&](Value v) {
+          return v.getParentBlock() != &program.getBlock();
+        }))
+      return op.emitError("'") << op.getName()
+                               << "' draws random numbers, which the "
+                                  "evaluation program has none of";
     if (auto norm = dyn_cast<BatchNormOp>(copy); norm && norm.getRunningMean())
       norm.setInference(true);
   }
   return success();
 }
 
-static LogicalResult buildEval(const ForwardProgram &forward, const LossPlan &plan, const StepOptions &options) {
+static LogicalResult buildEval(const ForwardProgram &forward,
+                               const LossPlan &plan,
+                               const StepOptions &options) {
   ProgramBuilder program(forward.getFunction(), kEvalName);
-  ProgramValues values = addArguments(program, forward, plan, options, /*withRng=*/false);
+  ProgramValues values =
+      addArguments(program, forward, plan, options, /*withRng=*/false);
   if (failed(copyForEvaluation(program, forward, values.mapping)))
     return failure();
   TensorBuilder b(program.getBuilder(), program.getLoc());
-  Value loss = buildLoss(b, plan, values.lookup(forward.getOutputs()), values.labels, options).getLoss(b);
+  Value loss = buildLoss(b, plan, values.lookup(forward.getOutputs()),
+                         values.labels, options)
+                   .getLoss(b);
   program.addResult(loss, Role::Metric, "loss");
   program.finish();
   return success();
@@ -94,13 +120,17 @@ static LogicalResult buildEval(const ForwardProgram &forward, const LossPlan &pl
 
 static LogicalResult checkOptions(ModuleOp module, const StepOptions &options) {
   if (!llvm::is_contained({"sgd", "adam", "adamw"}, options.optimizer))
-    return module.emitError("expected optimizer sgd, adam or adamw, but got '") << options.optimizer << "'";
+    return module.emitError("expected optimizer sgd, adam or adamw, but got '")
+           << options.optimizer << "'";
   if (!llvm::is_contained({"constant", "linear", "cosine"}, options.lrSchedule))
-    return module.emitError("expected learning rate schedule constant, linear or cosine, but got '") << options.lrSchedule << "'";
+    return module.emitError("expected learning rate schedule constant, linear "
+                            "or cosine, but got '")
+           << options.lrSchedule << "'";
   if (options.nesterov && options.momentum == 0)
     return module.emitError("nesterov needs a momentum above 0");
   if (options.gradClip < 0 || options.accumulationSteps < 1)
-    return module.emitError("expected a gradient clip of at least 0 and at least 1 accumulation step");
+    return module.emitError("expected a gradient clip of at least 0 and at "
+                            "least 1 accumulation step");
   return checkExclusions(module, options.weightDecayExclude);
 }
 
@@ -115,7 +145,8 @@ struct BuildStepPass : lockstep::impl::BuildStepPassBase<BuildStepPass> {
     if (failed(forward) || failed(checkOptions(getOperation(), options)))
       return signalPassFailure();
     FailureOr<LossPlan> plan = planLoss(*forward, options);
-    if (failed(plan) || failed(buildStep(*forward, *plan, options)) || failed(buildEval(*forward, *plan, options)))
+    if (failed(plan) || failed(buildStep(*forward, *plan, options)) ||
+        failed(buildEval(*forward, *plan, options)))
       return signalPassFailure();
     forward->getFunction().erase();
   }

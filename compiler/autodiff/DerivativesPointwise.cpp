@@ -1,8 +1,11 @@
-//===- DerivativesPointwise.cpp - Derivatives of elementwise operations ----===//
+//===- DerivativesPointwise.cpp - Derivatives of elementwise operations
+//----===//
 //
-// At a kink the derivative is PyTorch's: |x| and sign have 0 at 0, maximum and minimum give each of two equals half, a power
-// with exponent 0 has 0 for its base, and select passes everything to the side that it takes (so that relu, which import writes as
-// select(x <= 0, 0, x), has 0 at 0, and clamp, select(x < min, min, x), passes at its bounds).
+// At a kink the derivative is PyTorch's: |x| and sign have 0 at 0, maximum and
+// minimum give each of two equals half, a power with exponent 0 has 0 for its
+// base, and select passes everything to the side that it takes (so that relu,
+// which import writes as select(x <= 0, 0, x), has 0 at 0, and clamp, select(x
+// < min, min, x), passes at its bounds).
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/autodiff/DerivativeRules.h"
@@ -29,7 +32,8 @@ struct AbsRule : UnaryRule<AbsRule, AbsOp> {
 struct ExponentialRule : UnaryRule<ExponentialRule, ExponentialOp> {
   static E gradient(E x, E y, E dy) { return dy * y; }
 };
-struct ExponentialMinusOneRule : UnaryRule<ExponentialMinusOneRule, ExponentialMinusOneOp> {
+struct ExponentialMinusOneRule
+    : UnaryRule<ExponentialMinusOneRule, ExponentialMinusOneOp> {
   static E gradient(E x, E y, E dy) { return dy * (y + 1); }
 };
 struct LogRule : UnaryRule<LogRule, LogOp> {
@@ -63,10 +67,14 @@ struct AtanRule : UnaryRule<AtanRule, AtanOp> {
   static E gradient(E x, E y, E dy) { return dy / (x * x + 1); }
 };
 struct ErfRule : UnaryRule<ErfRule, ErfOp> {
-  static E gradient(E x, E y, E dy) { return dy * (2 / std::sqrt(M_PI) * exp(-(x * x))); }
+  static E gradient(E x, E y, E dy) {
+    return dy * (2 / std::sqrt(M_PI) * exp(-(x * x)));
+  }
 };
 struct ConvertRule : UnaryRule<ConvertRule, ConvertOp> {
-  static E gradient(E x, E y, E dy) { return dy.with(dy.getBuilder().convert(dy, getElementType(x))); }
+  static E gradient(E x, E y, E dy) {
+    return dy.with(dy.getBuilder().convert(dy, getElementType(x)));
+  }
 };
 
 //===--- Two operands: left(x, y, z = f(x, y), dz), right(...) ---===//
@@ -92,19 +100,28 @@ struct ModuloRule : BinaryRule<ModuloRule, ModuloOp> {
   static E right(E x, E y, E z, E dz) { return -(dz * floor(x / y)); }
 };
 struct MaximumRule : BinaryRule<MaximumRule, MaximumOp> {
-  static E left(E x, E y, E z, E dz) { return select(x == y, dz * 0.5, select(x < y, 0.0, dz)); }
-  static E right(E x, E y, E z, E dz) { return select(x == y, dz * 0.5, select(y < x, 0.0, dz)); }
+  static E left(E x, E y, E z, E dz) {
+    return select(x == y, dz * 0.5, select(x < y, 0.0, dz));
+  }
+  static E right(E x, E y, E z, E dz) {
+    return select(x == y, dz * 0.5, select(y < x, 0.0, dz));
+  }
 };
 struct MinimumRule : BinaryRule<MinimumRule, MinimumOp> {
-  static E left(E x, E y, E z, E dz) { return select(x == y, dz * 0.5, select(x > y, 0.0, dz)); }
-  static E right(E x, E y, E z, E dz) { return select(x == y, dz * 0.5, select(y > x, 0.0, dz)); }
+  static E left(E x, E y, E z, E dz) {
+    return select(x == y, dz * 0.5, select(x > y, 0.0, dz));
+  }
+  static E right(E x, E y, E z, E dz) {
+    return select(x == y, dz * 0.5, select(y > x, 0.0, dz));
+  }
 };
 struct Atan2Rule : BinaryRule<Atan2Rule, Atan2Op> {
   static E left(E x, E y, E z, E dz) { return dz * (y / (x * x + y * y)); }
   static E right(E x, E y, E z, E dz) { return -(dz * (x / (x * x + y * y))); }
 };
 
-/// The number that all elements of a value are, seen through broadcasts and conversions.
+/// The number that all elements of a value are, seen through broadcasts and
+/// conversions.
 std::optional<double> getSplat(Value value) {
   while (Operation *op = value.getDefiningOp()) {
     if (!isa<BroadcastInDimOp, ReshapeOp, ConvertOp>(op))
@@ -137,13 +154,16 @@ struct PowerRule : BinaryRule<PowerRule, PowerOp> {
     return dz * (*exponent * power(x, x.constant(*exponent - 1)));
   }
   /// x^y log x; where x is 0 and y is not negative, the limit 0.
-  static E right(E x, E y, E z, E dz) { return select(x == 0 && y >= 0, 0.0, dz * (z * log(x))); }
+  static E right(E x, E y, E z, E dz) {
+    return select(x == 0 && y >= 0, 0.0, dz * (z * log(x)));
+  }
 };
 
 /// x * x is one gradient, not two that are added.
 struct MultiplyRule : GradientRule<MultiplyRule, MultiplyOp> {
   static void build(MultiplyOp op, GradientBuilder &g) {
-    E x = g.expression(op.getLhs()), y = g.expression(op.getRhs()), dz = g.expression(g.cotangent());
+    E x = g.expression(op.getLhs()), y = g.expression(op.getRhs()),
+      dz = g.expression(g.cotangent());
     if (op.getLhs() == op.getRhs())
       return g.set(0, dz * (2 * x));
     if (g.needs(0))
@@ -156,7 +176,8 @@ struct MultiplyRule : GradientRule<MultiplyRule, MultiplyOp> {
 /// True for select(x <= 0, 0, x).
 bool isRelu(SelectOp op) {
   auto compare = op.getPred().getDefiningOp<CompareOp>();
-  return compare && compare.getDirection() == CompareDirection::LE && compare.getLhs() == op.getOnFalse() &&
+  return compare && compare.getDirection() == CompareDirection::LE &&
+         compare.getLhs() == op.getOnFalse() &&
          getSplat(compare.getRhs()) == 0.0 && getSplat(op.getOnTrue()) == 0.0;
 }
 
@@ -164,8 +185,10 @@ struct SelectRule : GradientRule<SelectRule, SelectOp> {
   static void build(SelectOp op, GradientBuilder &g) {
     E dz = g.expression(g.cotangent());
     E condition = g.expression(op.getPred());
-    if (isRelu(op)) // Its result, which the next layer keeps anyway, tells the sign as well as its operand.
-      condition = compare(CompareDirection::LE, dz.with(op.getResult()), dz.constant(0));
+    if (isRelu(op)) // Its result, which the next layer keeps anyway, tells the
+                    // sign as well as its operand.
+      condition = compare(CompareDirection::LE, dz.with(op.getResult()),
+                          dz.constant(0));
     if (g.needs(1))
       g.set(1, select(condition, dz, 0.0));
     if (g.needs(2))
@@ -185,13 +208,18 @@ struct DropoutRule : GradientRule<DropoutRule, DropoutOp> {
 } // namespace
 
 void autodiff::attachPointwiseRules(MLIRContext *context) {
-  attachRules<NegateRule, AbsRule, ExponentialRule, ExponentialMinusOneRule, LogRule, LogPlusOneRule, TanhRule,
-              LogisticRule, SqrtRule, RsqrtRule, SineRule, CosineRule, TanRule, AtanRule, ErfRule, ConvertRule>(context);
-  attachRules<AddRule, SubtractRule, MultiplyRule, DivideRule, RemainderRule, ModuloRule, PowerRule, MaximumRule,
-              MinimumRule, Atan2Rule, SelectRule, DropoutRule>(context);
+  attachRules<NegateRule, AbsRule, ExponentialRule, ExponentialMinusOneRule,
+              LogRule, LogPlusOneRule, TanhRule, LogisticRule, SqrtRule,
+              RsqrtRule, SineRule, CosineRule, TanRule, AtanRule, ErfRule,
+              ConvertRule>(context);
+  attachRules<AddRule, SubtractRule, MultiplyRule, DivideRule, RemainderRule,
+              ModuloRule, PowerRule, MaximumRule, MinimumRule, Atan2Rule,
+              SelectRule, DropoutRule>(context);
   // Step functions, and operations on integers.
-  attachRules<ZeroRule<SignOp>, ZeroRule<FloorOp>, ZeroRule<CeilOp>, ZeroRule<RoundNearestEvenOp>, ZeroRule<TruncateOp>,
-              ZeroRule<FloorDivideOp>, ZeroRule<CompareOp>, ZeroRule<NotOp>, ZeroRule<AndOp>, ZeroRule<OrOp>,
-              ZeroRule<XorOp>, ZeroRule<ShiftLeftOp>, ZeroRule<ShiftRightOp>>(context);
+  attachRules<ZeroRule<SignOp>, ZeroRule<FloorOp>, ZeroRule<CeilOp>,
+              ZeroRule<RoundNearestEvenOp>, ZeroRule<TruncateOp>,
+              ZeroRule<FloorDivideOp>, ZeroRule<CompareOp>, ZeroRule<NotOp>,
+              ZeroRule<AndOp>, ZeroRule<OrOp>, ZeroRule<XorOp>,
+              ZeroRule<ShiftLeftOp>, ZeroRule<ShiftRightOp>>(context);
   attachRules<ZeroRule<StopGradientOp>>(context);
 }

@@ -1,4 +1,5 @@
-//===- JoinSliceGradients.cpp - Sums of padded parts as concatenations -----===//
+//===- JoinSliceGradients.cpp - Sums of padded parts as concatenations
+//-----===//
 #include "compiler/autodiff/Passes.h"
 #include "dialects/train/DecompositionUtils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -24,12 +25,14 @@ struct Part {
 
 } // namespace
 
-/// The dimension that a pad with zeros extends, if it is one and nothing is cut or spread.
+/// The dimension that a pad with zeros extends, if it is one and nothing is cut
+/// or spread.
 static std::optional<int64_t> getPaddedDim(PadOp pad) {
   if (!matchPattern(pad.getValue(), m_AnyZeroFloat()))
     return std::nullopt;
   std::optional<int64_t> padded;
-  for (auto [i, low, high, interior] : llvm::enumerate(pad.getLow(), pad.getHigh(), pad.getInterior())) {
+  for (auto [i, low, high, interior] :
+       llvm::enumerate(pad.getLow(), pad.getHigh(), pad.getInterior())) {
     if (low < 0 || high < 0 || interior != 0)
       return std::nullopt;
     if (low == 0 && high == 0)
@@ -42,7 +45,8 @@ static std::optional<int64_t> getPaddedDim(PadOp pad) {
 }
 
 /// The summands of a tree of additions that have no other use.
-static void collectSummands(Value value, bool isRoot, SmallVectorImpl<Value> &summands) {
+static void collectSummands(Value value, bool isRoot,
+                            SmallVectorImpl<Value> &summands) {
   auto add = value.getDefiningOp<AddOp>();
   if (!add || (!isRoot && !value.hasOneUse()))
     return summands.push_back(value);
@@ -52,7 +56,8 @@ static void collectSummands(Value value, bool isRoot, SmallVectorImpl<Value> &su
 
 /// Sorts parts by position; false if two overlap.
 static bool arrange(SmallVectorImpl<Part> &parts) {
-  llvm::sort(parts, [](const Part &a, const Part &b) { return a.begin < b.begin; });
+  llvm::sort(parts,
+             [](const Part &a, const Part &b) { return a.begin < b.begin; });
   for (size_t i = 1; i < parts.size(); ++i)
     if (parts[i].begin < parts[i - 1].end)
       return false;
@@ -60,7 +65,8 @@ static bool arrange(SmallVectorImpl<Part> &parts) {
 }
 
 /// The parts side by side, with zeros in the gaps.
-static Value join(TensorBuilder &b, ArrayRef<Part> parts, int64_t dim, RankedTensorType type) {
+static Value join(TensorBuilder &b, ArrayRef<Part> parts, int64_t dim,
+                  RankedTensorType type) {
   SmallVector<Value> pieces;
   for (auto [i, part] : llvm::enumerate(parts)) {
     if (i > 0 && parts[i - 1].end < part.begin) {
@@ -72,12 +78,14 @@ static Value join(TensorBuilder &b, ArrayRef<Part> parts, int64_t dim, RankedTen
     pieces.push_back(pad.getOperand());
   }
   Value joined = ConcatenateOp::create(b.getBuilder(), b.getLoc(), pieces, dim);
-  SmallVector<int64_t> low(type.getRank(), 0), high(type.getRank(), 0), interior(type.getRank(), 0);
+  SmallVector<int64_t> low(type.getRank(), 0), high(type.getRank(), 0),
+      interior(type.getRank(), 0);
   low[dim] = parts.front().begin;
   high[dim] = type.getDimSize(dim) - parts.back().end;
   if (low[dim] == 0 && high[dim] == 0)
     return joined;
-  return PadOp::create(b.getBuilder(), b.getLoc(), joined, b.scalar(type.getElementType(), 0), low, high, interior);
+  return PadOp::create(b.getBuilder(), b.getLoc(), joined,
+                       b.scalar(type.getElementType(), 0), low, high, interior);
 }
 
 /// Replaces a sum that has at least two disjoint parts along one dimension.
@@ -87,13 +95,15 @@ static void joinSummands(AddOp root) {
   llvm::MapVector<int64_t, SmallVector<Part>> partsOfDim;
   for (Value summand : summands) {
     auto pad = summand.getDefiningOp<PadOp>();
-    std::optional<int64_t> dim = pad && summand.hasOneUse() ? getPaddedDim(pad) : std::nullopt;
+    std::optional<int64_t> dim =
+        pad && summand.hasOneUse() ? getPaddedDim(pad) : std::nullopt;
     if (!dim) {
       remaining.push_back(summand);
       continue;
     }
     int64_t begin = pad.getLow()[*dim];
-    partsOfDim[*dim].push_back({pad, begin, begin + getShape(pad.getOperand())[*dim]});
+    partsOfDim[*dim].push_back(
+        {pad, begin, begin + getShape(pad.getOperand())[*dim]});
   }
 
   OpBuilder builder(root);
@@ -104,7 +114,9 @@ static void joinSummands(AddOp root) {
       remaining.push_back(join(b, parts, dim, getTensorType(root.getResult())));
       joinedAny = true;
     } else {
-      llvm::append_range(remaining, llvm::map_range(parts, [](Part &part) { return part.pad.getResult(); }));
+      llvm::append_range(remaining, llvm::map_range(parts, [](Part &part) {
+                           return part.pad.getResult();
+                         }));
     }
   }
   if (!joinedAny)
@@ -117,7 +129,8 @@ static void joinSummands(AddOp root) {
 
 namespace {
 
-struct JoinSliceGradientsPass : lockstep::impl::JoinSliceGradientsPassBase<JoinSliceGradientsPass> {
+struct JoinSliceGradientsPass
+    : lockstep::impl::JoinSliceGradientsPassBase<JoinSliceGradientsPass> {
   using Base::Base;
 
   void runOnOperation() override {
@@ -127,7 +140,8 @@ struct JoinSliceGradientsPass : lockstep::impl::JoinSliceGradientsPassBase<JoinS
       if (!isInner && isa<FloatType>(getElementType(add.getResult())))
         roots.push_back(add);
     });
-    // The replaced additions and pads have no uses; canonicalization removes them.
+    // The replaced additions and pads have no uses; canonicalization removes
+    // them.
     llvm::for_each(roots, joinSummands);
   }
 };

@@ -16,14 +16,20 @@ struct TrainedParameter {
   mlir::Value gradient;
 };
 
-/// Weight decay applies: no exclusion ("ndim<N", or a pattern of one of its names) fits.
-bool isDecayed(const ForwardProgram::Slot &parameter, llvm::ArrayRef<std::string> exclusions);
+/// Weight decay applies: no exclusion ("ndim<N", or a pattern of one of its
+/// names) fits.
+bool isDecayed(const ForwardProgram::Slot &parameter,
+               llvm::ArrayRef<std::string> exclusions);
 /// Fails, with an error, for an exclusion that is neither.
-mlir::LogicalResult checkExclusions(mlir::Operation *op, llvm::ArrayRef<std::string> exclusions);
+mlir::LogicalResult checkExclusions(mlir::Operation *op,
+                                    llvm::ArrayRef<std::string> exclusions);
 
-/// Builds the gradients' norm, the clipping factor and the update of every parameter. Adds state and hyperparameter arguments,
-/// and the results: new parameters, new state and the metric grad_norm (before clipping).
-void buildUpdate(ProgramBuilder &program, llvm::ArrayRef<TrainedParameter> parameters, const StepOptions &options);
+/// Builds the gradients' norm, the clipping factor and the update of every
+/// parameter. Adds state and hyperparameter arguments, and the results: new
+/// parameters, new state and the metric grad_norm (before clipping).
+void buildUpdate(ProgramBuilder &program,
+                 llvm::ArrayRef<TrainedParameter> parameters,
+                 const StepOptions &options);
 
 } // namespace lockstep::autodiff
 

@@ -1,7 +1,7 @@
 //===- Passes.h - The stage autodiff ----------------------------*- C++ -*-===//
 //
-// @forward becomes @step and @eval. The stage's options are those of its one big pass (Passes.td), so that lockstep-opt and the
-// driver name them alike.
+// @forward becomes @step and @eval. The stage's options are those of its one
+// big pass (Passes.td), so that lockstep-opt and the driver name them alike.
 //
 //===----------------------------------------------------------------------===//
 #ifndef LOCKSTEP_COMPILER_AUTODIFF_PASSES_H
@@ -20,7 +20,8 @@ using StepOptions = BuildStepPassOptions;
 /// Builds step and eval, cleans up, checks the result.
 void buildAutodiffPipeline(mlir::OpPassManager &pm, const StepOptions &options);
 
-/// Registers the passes and `lockstep-autodiff-pipeline` (with the options of lockstep-autodiff-build-step).
+/// Registers the passes and `lockstep-autodiff-pipeline` (with the options of
+/// lockstep-autodiff-build-step).
 void registerAutodiffPasses();
 
 } // namespace lockstep

@@ -1,4 +1,5 @@
-//===- Pipelines.cpp - The stage autodiff as a pipeline --------------------===//
+//===- Pipelines.cpp - The stage autodiff as a pipeline
+//--------------------===//
 #include "compiler/autodiff/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
@@ -15,7 +16,8 @@ namespace {
 
 /// Everything after the one pass that does the work.
 static void addCleanup(OpPassManager &pm) {
-  // Values of the forward pass that derivatives compute again (masks, broadcasts) become one.
+  // Values of the forward pass that derivatives compute again (masks,
+  // broadcasts) become one.
   pm.addPass(createCSEPass());
   // What the forward pass sliced is put together again.
   pm.addNestedPass<func::FuncOp>(createJoinSliceGradientsPass());
@@ -26,7 +28,8 @@ static void addCleanup(OpPassManager &pm) {
   pm.addPass(createVerifyAutodiffOutputPass());
 }
 
-void lockstep::buildAutodiffPipeline(OpPassManager &pm, const StepOptions &options) {
+void lockstep::buildAutodiffPipeline(OpPassManager &pm,
+                                     const StepOptions &options) {
   pm.addPass(createBuildStepPass(options));
   addCleanup(pm);
 }
@@ -37,8 +40,10 @@ void lockstep::registerAutodiffPasses() {
   registerVerifyAutodiffOutputPass();
   // The pipeline takes the options of the pass that has them all.
   registerPassPipeline(
-      "lockstep-autodiff-pipeline", "Builds @step and @eval from @forward, and cleans up",
-      [](OpPassManager &pm, StringRef options, function_ref<LogicalResult(const Twine &)> errorHandler) {
+      "lockstep-autodiff-pipeline",
+      "Builds @step and @eval from @forward, and cleans up",
+      [](OpPassManager &pm, StringRef options,
+         function_ref<LogicalResult(const Twine &)> errorHandler) {
         std::unique_ptr<Pass> buildStep = createBuildStepPass();
         if (failed(buildStep->initializeOptions(options, errorHandler)))
           return failure();

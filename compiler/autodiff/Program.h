@@ -1,8 +1,10 @@
 //===- Program.h - Reading @forward, writing @step and @eval ----*- C++ -*-===//
 //
-// Programs are functions whose arguments and results say by attributes what they are (role and name). ForwardProgram
-// reads those of the imported function once; ProgramBuilder collects a new function's body, arguments and results in any
-// order and groups them by role when it is finished: the order of the enumeration Role is the order of a program's signature.
+// Programs are functions whose arguments and results say by attributes what
+// they are (role and name). ForwardProgram reads those of the imported function
+// once; ProgramBuilder collects a new function's body, arguments and results in
+// any order and groups them by role when it is finished: the order of the
+// enumeration Role is the order of a program's signature.
 //
 //===----------------------------------------------------------------------===//
 #ifndef LOCKSTEP_COMPILER_AUTODIFF_PROGRAM_H
@@ -28,11 +30,16 @@ public:
     /// The argument, or the returned value.
     mlir::Value value;
 
-    bool has(llvm::StringRef attribute) const { return attributes.contains(attribute); }
-    mlir::RankedTensorType getType() const { return llvm::cast<mlir::RankedTensorType>(value.getType()); }
+    bool has(llvm::StringRef attribute) const {
+      return attributes.contains(attribute);
+    }
+    mlir::RankedTensorType getType() const {
+      return llvm::cast<mlir::RankedTensorType>(value.getType());
+    }
   };
 
-  /// Fails, with an error, where the module has no @forward of one block whose arguments and results all have roles and names.
+  /// Fails, with an error, where the module has no @forward of one block whose
+  /// arguments and results all have roles and names.
   static mlir::FailureOr<ForwardProgram> read(mlir::ModuleOp module);
 
   mlir::func::FuncOp getFunction() const { return function; }
@@ -41,7 +48,8 @@ public:
   /// The values that the model returns, in its order.
   llvm::SmallVector<Slot> getOutputs() const;
   const Slot *findInput(llvm::StringRef name) const;
-  /// Size of the global batch: dimension 0 of the first input that is not whole; 0 where there is none.
+  /// Size of the global batch: dimension 0 of the first input that is not
+  /// whole; 0 where there is none.
   int64_t getBatchSize() const;
 
 private:
@@ -60,8 +68,10 @@ public:
   mlir::Block &getBlock() { return *block; }
   mlir::func::FuncOp getFunction() { return function; }
 
-  mlir::BlockArgument addArgument(mlir::RankedTensorType type, train::Role role, llvm::StringRef name,
-                                  llvm::ArrayRef<mlir::NamedAttribute> further = {});
+  mlir::BlockArgument
+  addArgument(mlir::RankedTensorType type, train::Role role,
+              llvm::StringRef name,
+              llvm::ArrayRef<mlir::NamedAttribute> further = {});
   void addResult(mlir::Value value, train::Role role, llvm::StringRef name);
   /// Adds the return and settles the signature.
   mlir::func::FuncOp finish();
@@ -72,8 +82,9 @@ private:
     mlir::DictionaryAttr attributes;
     mlir::Value value;
   };
-  mlir::DictionaryAttr makeAttributes(train::Role role, llvm::StringRef name,
-                                      llvm::ArrayRef<mlir::NamedAttribute> further);
+  mlir::DictionaryAttr
+  makeAttributes(train::Role role, llvm::StringRef name,
+                 llvm::ArrayRef<mlir::NamedAttribute> further);
   /// The end of the entries with this role or one before it.
   static size_t endOfRole(llvm::ArrayRef<Entry> entries, train::Role role);
 

@@ -1,4 +1,5 @@
-//===- Registration.cpp - Derivatives of the train operations --------------===//
+//===- Registration.cpp - Derivatives of the train operations
+//--------------===//
 #include "compiler/autodiff/Registration.h"
 #include "compiler/autodiff/DerivativeRules.h"
 

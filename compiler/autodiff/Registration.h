@@ -8,7 +8,8 @@ class DialectRegistry;
 
 namespace lockstep {
 
-/// Attaches DifferentiableOpInterface to every operation of the train dialect (Derivatives*.cpp).
+/// Attaches DifferentiableOpInterface to every operation of the train dialect
+/// (Derivatives*.cpp).
 void registerDifferentiableExternalModels(mlir::DialectRegistry &registry);
 
 } // namespace lockstep

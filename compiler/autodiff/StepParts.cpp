@@ -1,4 +1,5 @@
-//===- StepParts.cpp - Pieces of which @step and @eval are built -----------===//
+//===- StepParts.cpp - Pieces of which @step and @eval are built
+//-----------===//
 #include "compiler/autodiff/StepParts.h"
 #include "compiler/autodiff/ReverseMode.h"
 #include "dialects/train/StepAttributes.h"
@@ -10,31 +11,42 @@ using namespace lockstep::train;
 
 //===--- Arguments ---===//
 
-/// The attributes of an argument of forward that the programs keep, besides role and name.
-static SmallVector<NamedAttribute> furtherAttributes(const ForwardProgram::Slot &slot) {
+/// The attributes of an argument of forward that the programs keep, besides
+/// role and name.
+static SmallVector<NamedAttribute>
+furtherAttributes(const ForwardProgram::Slot &slot) {
   return llvm::filter_to_vector(slot.attributes, [](NamedAttribute attribute) {
-    return attribute.getName() != TrainDialect::kRoleAttr && attribute.getName() != TrainDialect::kNameAttr;
+    return attribute.getName() != TrainDialect::kRoleAttr &&
+           attribute.getName() != TrainDialect::kNameAttr;
   });
 }
 
-ProgramValues autodiff::addArguments(ProgramBuilder &program, const ForwardProgram &forward, const LossPlan &plan,
-                                  const StepOptions &options, bool withRng) {
+ProgramValues autodiff::addArguments(ProgramBuilder &program,
+                                     const ForwardProgram &forward,
+                                     const LossPlan &plan,
+                                     const StepOptions &options, bool withRng) {
   ProgramValues values;
   Builder &builder = program.getBuilder();
   auto addRule = [&](SmallVectorImpl<NamedAttribute> &attributes) {
     if (plan.labelRule)
-      attributes.push_back(builder.getNamedAttr(kLabelRuleAttr, plan.labelRule));
+      attributes.push_back(
+          builder.getNamedAttr(kLabelRuleAttr, plan.labelRule));
   };
   for (const ForwardProgram::Slot &slot : forward.getArguments()) {
     if (slot.role == Role::Rng && !withRng)
       continue;
     SmallVector<NamedAttribute> attributes = furtherAttributes(slot);
-    bool isLabel = (slot.role == Role::Input || slot.role == Role::Label) && slot.name == plan.labelName;
+    bool isLabel = (slot.role == Role::Input || slot.role == Role::Label) &&
+                   slot.name == plan.labelName;
     if (isLabel)
       addRule(attributes);
-    if (slot.role == Role::Parameter && !slot.has(TrainDialect::kFrozenAttr) && isDecayed(slot, options.weightDecayExclude))
-      attributes.push_back(builder.getNamedAttr(kDecayedAttr, builder.getUnitAttr()));
-    Value argument = program.addArgument(slot.getType(), isLabel ? Role::Label : slot.role, slot.name, attributes);
+    if (slot.role == Role::Parameter && !slot.has(TrainDialect::kFrozenAttr) &&
+        isDecayed(slot, options.weightDecayExclude))
+      attributes.push_back(
+          builder.getNamedAttr(kDecayedAttr, builder.getUnitAttr()));
+    Value argument =
+        program.addArgument(slot.getType(), isLabel ? Role::Label : slot.role,
+                            slot.name, attributes);
     values.mapping.map(slot.value, argument);
     if (isLabel)
       values.labels = argument;
@@ -42,40 +54,54 @@ ProgramValues autodiff::addArguments(ProgramBuilder &program, const ForwardProgr
   if (plan.labelType) {
     SmallVector<NamedAttribute> attributes;
     addRule(attributes);
-    values.labels = program.addArgument(plan.labelType, Role::Label, plan.labelName, attributes);
+    values.labels = program.addArgument(plan.labelType, Role::Label,
+                                        plan.labelName, attributes);
   }
   return values;
 }
 
 //===--- Forward and backward ---===//
 
-void autodiff::copyForward(ProgramBuilder &program, const ForwardProgram &forward, IRMapping &mapping, bool localBatchNorm) {
-  for (Operation &op : forward.getFunction().getBody().front().without_terminator()) {
+void autodiff::copyForward(ProgramBuilder &program,
+                           const ForwardProgram &forward, IRMapping &mapping,
+                           bool localBatchNorm) {
+  for (Operation &op :
+       forward.getFunction().getBody().front().without_terminator()) {
     Operation *copy = program.getBuilder().clone(op, mapping);
     if (auto norm = dyn_cast<BatchNormOp>(copy))
       norm.setLocalStatistics(localBatchNorm && !norm.getInference());
   }
 }
 
-SmallVector<TrainedParameter> autodiff::findTrainable(const ForwardProgram &forward, const IRMapping &mapping) {
+SmallVector<TrainedParameter>
+autodiff::findTrainable(const ForwardProgram &forward,
+                        const IRMapping &mapping) {
   SmallVector<TrainedParameter> parameters;
   for (const ForwardProgram::Slot &slot : forward.getArguments())
-    if (slot.role == Role::Parameter && !slot.has(TrainDialect::kFrozenAttr) && isa<FloatType>(slot.getType().getElementType()))
+    if (slot.role == Role::Parameter && !slot.has(TrainDialect::kFrozenAttr) &&
+        isa<FloatType>(slot.getType().getElementType()))
       parameters.push_back({&slot, mapping.lookup(slot.value), Value()});
   return parameters;
 }
 
-LogicalResult autodiff::buildBackward(OpBuilder &builder, Block &block, Value loss, Value seed,
-                                      SmallVectorImpl<TrainedParameter> &parameters) {
-  SmallVector<Operation *> operations = llvm::map_to_vector(block.getOperations(), [](Operation &op) { return &op; });
-  SmallVector<Value> wanted = llvm::map_to_vector(parameters, [](const TrainedParameter &p) { return p.value; });
-  FailureOr<SmallVector<Value>> gradients = buildReverseMode(builder, operations, loss, seed, wanted);
+LogicalResult
+autodiff::buildBackward(OpBuilder &builder, Block &block, Value loss,
+                        Value seed,
+                        SmallVectorImpl<TrainedParameter> &parameters) {
+  SmallVector<Operation *> operations = llvm::map_to_vector(
+      block.getOperations(), [](Operation &op) { return &op; });
+  SmallVector<Value> wanted = llvm::map_to_vector(
+      parameters, [](const TrainedParameter &p) { return p.value; });
+  FailureOr<SmallVector<Value>> gradients =
+      buildReverseMode(builder, operations, loss, seed, wanted);
   if (failed(gradients))
     return failure();
   for (auto [parameter, gradient] : llvm::zip_equal(parameters, *gradients))
     parameter.gradient = gradient;
-  llvm::erase_if(parameters, [](const TrainedParameter &p) { return !p.gradient; });
+  llvm::erase_if(parameters,
+                 [](const TrainedParameter &p) { return !p.gradient; });
   if (parameters.empty())
-    return emitError(loss.getLoc(), "the loss depends on no trainable parameter");
+    return emitError(loss.getLoc(),
+                     "the loss depends on no trainable parameter");
   return success();
 }

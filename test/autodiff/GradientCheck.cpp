@@ -1,4 +1,5 @@
-//===- GradientCheck.cpp - A function's gradients two ways -----------------===//
+//===- GradientCheck.cpp - A function's gradients two ways
+//-----------------===//
 #include "test/autodiff/GradientCheck.h"
 #include "compiler/autodiff/Registration.h"
 #include "compiler/autodiff/ReverseMode.h"
@@ -28,31 +29,40 @@ MLIRContext &testing::getContext() {
   return *context;
 }
 
-static bool isFloat(Type type) { return isa<FloatType>(cast<RankedTensorType>(type).getElementType()); }
+static bool isFloat(Type type) {
+  return isa<FloatType>(cast<RankedTensorType>(type).getElementType());
+}
 
 static std::mt19937_64 &generator() {
   static std::mt19937_64 engine(7);
   return engine;
 }
 
-GradientCheck::GradientCheck(const std::string &text) : module(parseSourceString<ModuleOp>(text, &getContext())) {
+GradientCheck::GradientCheck(const std::string &text)
+    : module(parseSourceString<ModuleOp>(text, &getContext())) {
   if (!module)
     throw std::runtime_error("does not parse: " + text);
   function = *module->getOps<func::FuncOp>().begin();
 }
 
-std::vector<HostTensor> GradientCheck::randomArguments(const Domain &domain) const {
+std::vector<HostTensor>
+GradientCheck::randomArguments(const Domain &domain) const {
   std::vector<HostTensor> arguments;
-  std::uniform_real_distribution<double> size(domain.low, domain.high), coin(0, 1);
+  std::uniform_real_distribution<double> size(domain.low, domain.high),
+      coin(0, 1);
   for (Type type : func::FuncOp(function).getArgumentTypes()) {
     auto tensor = cast<RankedTensorType>(type);
     std::vector<double> floats(tensor.getNumElements());
     std::vector<int64_t> integers(tensor.getNumElements());
     for (double &x : floats)
-      x = size(generator()) * (domain.bothSigns && coin(generator()) < 0.5 ? -1 : 1);
+      x = size(generator()) *
+          (domain.bothSigns && coin(generator()) < 0.5 ? -1 : 1);
     for (int64_t &i : integers)
-      i = std::uniform_int_distribution<int64_t>(0, tensor.getElementType().isInteger(1) ? 1 : domain.integers - 1)(generator());
-    arguments.push_back(isFloat(type) ? HostTensor::fromDoubles(tensor, floats) : HostTensor::fromInts(tensor, integers));
+      i = std::uniform_int_distribution<int64_t>(
+          0, tensor.getElementType().isInteger(1) ? 1 : domain.integers - 1)(
+          generator());
+    arguments.push_back(isFloat(type) ? HostTensor::fromDoubles(tensor, floats)
+                                      : HostTensor::fromInts(tensor, integers));
   }
   return arguments;
 }
@@ -65,7 +75,8 @@ std::vector<HostTensor> GradientCheck::randomCotangents() const {
     std::vector<double> values(tensor.getNumElements());
     for (double &x : values)
       x = uniform(generator());
-    cotangents.push_back(isFloat(type) ? HostTensor::fromDoubles(tensor, values) : HostTensor());
+    cotangents.push_back(isFloat(type) ? HostTensor::fromDoubles(tensor, values)
+                                       : HostTensor());
   }
   return cotangents;
 }
@@ -73,12 +84,16 @@ std::vector<HostTensor> GradientCheck::randomCotangents() const {
 std::vector<HostTensor> GradientCheck::unitCotangents() const {
   std::vector<HostTensor> cotangents;
   for (Type type : func::FuncOp(function).getResultTypes())
-    cotangents.push_back(isFloat(type) ? HostTensor::splat(cast<RankedTensorType>(type), 1) : HostTensor());
+    cotangents.push_back(
+        isFloat(type) ? HostTensor::splat(cast<RankedTensorType>(type), 1)
+                      : HostTensor());
   return cotangents;
 }
 
-/// A function with the same arguments that returns the gradients of the floating-point ones.
-func::FuncOp GradientCheck::buildGradientFunction(const std::vector<HostTensor> &cotangents) {
+/// A function with the same arguments that returns the gradients of the
+/// floating-point ones.
+func::FuncOp GradientCheck::buildGradientFunction(
+    const std::vector<HostTensor> &cotangents) {
   if (Operation *old = module->lookupSymbol("gradient"))
     old->erase();
   OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
@@ -90,32 +105,40 @@ func::FuncOp GradientCheck::buildGradientFunction(const std::vector<HostTensor> 
     operations.push_back(&op);
 
   builder.setInsertionPoint(terminator);
-  SmallVector<Value> results(terminator->getOperands()), cotangentValues, wanted;
+  SmallVector<Value> results(terminator->getOperands()), cotangentValues,
+      wanted;
   for (const HostTensor &cotangent : cotangents)
     cotangentValues.push_back(
-        cotangent ? Value(train::ConstantOp::create(builder, gradient.getLoc(), cast<ElementsAttr>(Attribute(cotangent.toAttr()))))
+        cotangent ? Value(train::ConstantOp::create(
+                        builder, gradient.getLoc(),
+                        cast<ElementsAttr>(Attribute(cotangent.toAttr()))))
                   : Value());
   for (Value argument : gradient.getArguments())
     if (isFloat(argument.getType()))
       wanted.push_back(argument);
-  FailureOr<SmallVector<Value>> gradients =
-      autodiff::buildReverseMode(builder, operations, results, cotangentValues, wanted);
+  FailureOr<SmallVector<Value>> gradients = autodiff::buildReverseMode(
+      builder, operations, results, cotangentValues, wanted);
   if (failed(gradients))
     throw std::runtime_error("no gradient");
   for (auto [value, result] : llvm::zip_equal(wanted, *gradients))
     if (!result)
-      result = train::ConstantOp::create(builder, gradient.getLoc(), cast<RankedTensorType>(value.getType()), 0.0);
+      result = train::ConstantOp::create(
+          builder, gradient.getLoc(), cast<RankedTensorType>(value.getType()),
+          0.0);
   terminator->setOperands(*gradients);
-  gradient.setFunctionType(builder.getFunctionType(gradient.getArgumentTypes(), TypeRange(ValueRange(*gradients))));
+  gradient.setFunctionType(builder.getFunctionType(
+      gradient.getArgumentTypes(), TypeRange(ValueRange(*gradients))));
   gradient.removeResAttrsAttr();
   if (failed(verify(gradient)))
     throw std::runtime_error("the gradient function does not verify");
   return gradient;
 }
 
-std::vector<std::vector<double>> GradientCheck::builtGradients(const std::vector<HostTensor> &arguments,
-                                                               const std::vector<HostTensor> &cotangents) {
-  FailureOr<SmallVector<HostTensor>> results = interpret(buildGradientFunction(cotangents), arguments);
+std::vector<std::vector<double>>
+GradientCheck::builtGradients(const std::vector<HostTensor> &arguments,
+                              const std::vector<HostTensor> &cotangents) {
+  FailureOr<SmallVector<HostTensor>> results =
+      interpret(buildGradientFunction(cotangents), arguments);
   if (failed(results))
     throw std::runtime_error("the gradient function does not run");
   std::vector<std::vector<double>> gradients(arguments.size());
@@ -126,20 +149,23 @@ std::vector<std::vector<double>> GradientCheck::builtGradients(const std::vector
   return gradients;
 }
 
-double GradientCheck::evaluate(const std::vector<HostTensor> &arguments, const std::vector<HostTensor> &cotangents) {
+double GradientCheck::evaluate(const std::vector<HostTensor> &arguments,
+                               const std::vector<HostTensor> &cotangents) {
   FailureOr<SmallVector<HostTensor>> results = interpret(function, arguments);
   if (failed(results))
     throw std::runtime_error("the function does not run");
   double sum = 0;
   for (auto [result, cotangent] : llvm::zip_equal(*results, cotangents))
     if (cotangent)
-      for (auto [x, y] : llvm::zip_equal(result.toDoubles(), cotangent.toDoubles()))
+      for (auto [x, y] :
+           llvm::zip_equal(result.toDoubles(), cotangent.toDoubles()))
         sum += x * y;
   return sum;
 }
 
-std::vector<std::vector<double>> GradientCheck::finiteDifferences(const std::vector<HostTensor> &arguments,
-                                                                  const std::vector<HostTensor> &cotangents) {
+std::vector<std::vector<double>>
+GradientCheck::finiteDifferences(const std::vector<HostTensor> &arguments,
+                                 const std::vector<HostTensor> &cotangents) {
   constexpr double step = 1e-5;
   std::vector<std::vector<double>> gradients(arguments.size());
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -154,7 +180,8 @@ std::vector<std::vector<double>> GradientCheck::finiteDifferences(const std::vec
         all[i] = HostTensor::fromDoubles(arguments[i].getType(), moved);
         return evaluate(all, cotangents);
       };
-      gradients[i].push_back((at(values[k] + step) - at(values[k] - step)) / (2 * step));
+      gradients[i].push_back((at(values[k] + step) - at(values[k] - step)) /
+                             (2 * step));
     }
   }
   return gradients;
@@ -162,6 +189,7 @@ std::vector<std::vector<double>> GradientCheck::finiteDifferences(const std::vec
 
 std::set<std::string> GradientCheck::getOperations() {
   std::set<std::string> names;
-  function.walk([&](Operation *op) { names.insert(op->getName().getStringRef().str()); });
+  function.walk(
+      [&](Operation *op) { names.insert(op->getName().getStringRef().str()); });
   return names;
 }

@@ -1,8 +1,11 @@
-//===- training_test.cpp - @step trains every model as PyTorch does --------===//
+//===- training_test.cpp - @step trains every model as PyTorch does
+//--------===//
 //
-// Imports the exported models, builds @step with the recorded recipe, and runs it in the reference interpreter for the first
-// steps, feeding new parameters, state and buffers back as the runtime does. Losses and gradient norms must be PyTorch's. So
-// import, derivatives, loss, optimizer and interpreter are right together, before any other stage touches the program.
+// Imports the exported models, builds @step with the recorded recipe, and runs
+// it in the reference interpreter for the first steps, feeding new parameters,
+// state and buffers back as the runtime does. Losses and gradient norms must be
+// PyTorch's. So import, derivatives, loss, optimizer and interpreter are right
+// together, before any other stage touches the program.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/autodiff/Passes.h"
@@ -29,12 +32,16 @@ namespace {
 
 class Training {
 public:
-  Training(const std::string &file, const std::string &record, const std::string &batches, int64_t accumulationSteps)
-      : context(makeRegistry()), recipe(Json::parse(std::ifstream(kModels + record + ".expected.json"))) {
+  Training(const std::string &file, const std::string &record,
+           const std::string &batches, int64_t accumulationSteps)
+      : context(makeRegistry()),
+        recipe(
+            Json::parse(std::ifstream(kModels + record + ".expected.json"))) {
     context.loadAllAvailableDialects();
     importModel(kModels + file);
     buildStep(accumulationSteps);
-    auto feeds = readFeeds(kModels + batches + ".batches.safetensors", &context);
+    auto feeds =
+        readFeeds(kModels + batches + ".batches.safetensors", &context);
     if (!feeds.ok())
       throw std::runtime_error(feeds.status().toString());
     data = std::move(*feeds);
@@ -112,11 +119,14 @@ private:
   }
 
   static std::string keyOf(DictionaryAttr attributes) {
-    auto role = attributes.getAs<train::RoleAttr>(train::TrainDialect::kRoleAttr).getValue();
+    auto role =
+        attributes.getAs<train::RoleAttr>(train::TrainDialect::kRoleAttr)
+            .getValue();
     return (train::stringifyRole(role) + ":" + nameOf(attributes)).str();
   }
   static StringRef nameOf(DictionaryAttr attributes) {
-    return attributes.getAs<StringAttr>(train::TrainDialect::kNameAttr).getValue();
+    return attributes.getAs<StringAttr>(train::TrainDialect::kNameAttr)
+        .getValue();
   }
 
   HostTensor argument(unsigned i, int64_t number, int64_t accumulationSteps) {
@@ -124,7 +134,8 @@ private:
     auto type = cast<RankedTensorType>(step.getArgumentTypes()[i]);
     if (auto found = kept.find(keyOf(attributes)); found != kept.end())
       return found->second;
-    switch (attributes.getAs<train::RoleAttr>(train::TrainDialect::kRoleAttr).getValue()) {
+    switch (attributes.getAs<train::RoleAttr>(train::TrainDialect::kRoleAttr)
+                .getValue()) {
     case train::Role::Parameter:
     case train::Role::Buffer:
       return initial(nameOf(attributes).str(), type);
@@ -133,9 +144,12 @@ private:
     case train::Role::Rng:
       return HostTensor::fromInts(type, {0, number * accumulationSteps});
     case train::Role::Hyperparameter:
-      return HostTensor::splat(type, hyperparameter(nameOf(attributes), attributes, number));
+      return HostTensor::splat(
+          type, hyperparameter(nameOf(attributes), attributes, number));
     default:
-      return data.at("step" + std::to_string(number) + "." + nameOf(attributes).str()).reshape(type.getShape());
+      return data
+          .at("step" + std::to_string(number) + "." + nameOf(attributes).str())
+          .reshape(type.getShape());
     }
   }
 
@@ -146,16 +160,20 @@ private:
     auto bytes = weights.load(*entry);
     if (!bytes.ok())
       throw std::runtime_error(bytes.status().toString());
-    return HostTensor::copy(type, {reinterpret_cast<const char *>(bytes->data), size_t(bytes->bytes)});
+    return HostTensor::copy(type, {reinterpret_cast<const char *>(bytes->data),
+                                   size_t(bytes->bytes)});
   }
 
-  double hyperparameter(StringRef name, DictionaryAttr attributes, int64_t number) {
+  double hyperparameter(StringRef name, DictionaryAttr attributes,
+                        int64_t number) {
     if (name == "lr")
       return recipe["f32"]["learning_rates"][number];
     if (name == "bias_correction1")
-      return 1 - std::pow(recipe["optimizer"]["betas"][0].get<double>(), number + 1);
+      return 1 - std::pow(recipe["optimizer"]["betas"][0].get<double>(),
+                          number + 1);
     if (name == "bias_correction2")
-      return 1 - std::pow(recipe["optimizer"]["betas"][1].get<double>(), number + 1);
+      return 1 - std::pow(recipe["optimizer"]["betas"][1].get<double>(),
+                          number + 1);
     return attributes.getAs<FloatAttr>(train::kDefaultAttr).getValueAsDouble();
   }
 
@@ -171,15 +189,18 @@ private:
 
 } // namespace
 
-static void check(const std::string &file, const std::string &record, const std::string &batches, int64_t accumulationSteps = 1) {
+static void check(const std::string &file, const std::string &record,
+                  const std::string &batches, int64_t accumulationSteps = 1) {
   INFO(file << ", accumulation " << accumulationSteps);
   Training training(file, record, batches, accumulationSteps);
   const Json &expected = training.getRecipe()["f32"];
   for (int64_t number = 0; number < 3; ++number) {
     auto [loss, norm] = training.run(number, accumulationSteps);
     INFO("step " << number);
-    CHECK(loss == Approx(expected["losses"][number].get<double>()).epsilon(1e-5));
-    CHECK(norm == Approx(expected["grad_norms"][number].get<double>()).epsilon(1e-5));
+    CHECK(loss ==
+          Approx(expected["losses"][number].get<double>()).epsilon(1e-5));
+    CHECK(norm ==
+          Approx(expected["grad_norms"][number].get<double>()).epsilon(1e-5));
   }
 }
 
