@@ -4,7 +4,7 @@
 //   join      in program order, each solid operation joins the kernel of one of its operands, or starts a new one
 //   merge     a kernel is merged with the kernel that it feeds
 //   repeat    a value that other kernels read is computed again in them, where that moves no more bytes than storing it: it reads
-//             cheaply computable inputs. Costly work (exp, tanh, ...) moves to its only reader, but is never done twice.
+//             cheaply computable inputs. Costly work (exp, tanh, ...) counts as bytes, too.
 //   siblings  kernels that read the same large value are merged
 // Each keeps the graph of kernels free of cycles and each kernel within one domain (Domain.h).
 //
@@ -49,6 +49,7 @@ private:
 
   void repeatValues();
   void repeatValue(mlir::Value value, Node &owner);
+  int64_t getCostlyBytes(const Node &reader, mlir::Value value, llvm::ArrayRef<mlir::Operation *> cone, bool moves);
 
   llvm::SmallVector<Leaf> getOperandLeaves(mlir::Operation *op);
   void replaceArgument(Node &node, mlir::Value value, llvm::ArrayRef<mlir::Value> leaves);

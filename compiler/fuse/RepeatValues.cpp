@@ -7,7 +7,10 @@ using namespace lockstep;
 using namespace lockstep::fuse;
 
 /// Most operations that are repeated for one value.
-static constexpr size_t kMaxCone = 8;
+static constexpr size_t kMaxCone = 16;
+/// A costly operation (exp, tanh, ...) on one element takes the time in which a processor moves so many bytes: vectorised, about a nanosecond on one
+/// core, of which all cores share the memory's bandwidth.
+static constexpr int64_t kCostlyBytes = 4;
 
 namespace {
 
@@ -30,7 +33,25 @@ void Grouping::replaceArgument(Node &node, Value value, ArrayRef<Value> leaves) 
     graph.removeEdge(*owner, node);
 }
 
-/// Decides by bytes moved. Storing `value` writes it once and lets each reader read it; repeating it lets each reader read the leaves that it does
+/// The price of the costly operations of a cone in a reader that does not have them yet. A kernel with a second pass evaluates them twice, one
+/// that broadcasts the value once per reading.
+int64_t Grouping::getCostlyBytes(const Node &reader, Value value, ArrayRef<Operation *> cone, bool moves) {
+  int64_t evaluations = 0, costly = 0;
+  for (Operation *op : reader.members)
+    for (Value operand : op->getOperands())
+      for (const Leaf &leaf : operands.getLeaves(operand))
+        if (leaf.root == value)
+          evaluations = std::max(evaluations, std::max(getElements(operand), getElements(value)));
+  if (!reader.late.empty())
+    evaluations *= 2;
+  if (moves)
+    evaluations -= getElements(value);
+  for (Operation *op : cone)
+    costly += !isCheap(op) && !reader.repeated.contains(op);
+  return evaluations * costly * kCostlyBytes;
+}
+
+/// Decides by bytes moved, and by costly operations as so many bytes. Storing `value` writes it once and lets each reader read it; repeating it lets each reader read the leaves that it does
 /// not read anyway, and stores leaves that were inside the owner.
 void Grouping::repeatValue(Value value, Node &owner) {
   SmallVector<Node *> readers;
@@ -41,30 +62,16 @@ void Grouping::repeatValue(Value value, Node &owner) {
   if (readers.empty())
     return;
 
-  // Costly work may move to a single reader that evaluates each element once.
-  auto isReadElsewhere = [&](Value candidate, const Cone &cone) {
-    return llvm::any_of(owner.members, [&](Operation *op) {
-      return !cone.members.contains(op) && llvm::any_of(getOperandLeaves(op), [&](const Leaf &leaf) { return leaf.root == candidate; });
-    });
-  };
   auto isExternal = [&](Value candidate) {
     return operands.isRequired(candidate) || llvm::any_of(owner.successors, [&](Node *node) { return node->arguments.contains(candidate); });
   };
-  bool mayMove = readers.size() == 1 && readers.front()->late.empty();
-  if (mayMove)
-    for (Operation *op : readers.front()->members)
-      for (Value operand : op->getOperands())
-        for (const Leaf &leaf : operands.getLeaves(operand))
-          mayMove &= leaf.root != value || getElements(operand) <= getElements(value);
-
   Cone cone;
   SmallVector<Operation *> worklist{value.getDefiningOp()};
   while (!worklist.empty()) {
     Operation *op = worklist.pop_back_val();
     if (!cone.members.insert(op))
       continue;
-    bool costly = !isCheap(op);
-    if (cone.members.size() > kMaxCone || !op->hasTrait<train::Pointwise>() || (costly && (!mayMove || isReadElsewhere(op->getResult(0), cone))))
+    if (cone.members.size() > kMaxCone || !op->hasTrait<train::Pointwise>())
       return;
     for (const Leaf &leaf : getOperandLeaves(op)) {
       Operation *root = leaf.root.getDefiningOp();
@@ -80,7 +87,12 @@ void Grouping::repeatValue(Value value, Node &owner) {
   for (Value leaf : cone.leaves)
     if (getOwner(leaf) == &owner && !isExternal(leaf))
       repeated += getBytes(leaf);
+  // What nobody in the owner needs any more moves, and costs nothing more than before.
+  bool moves = readers.size() == 1 && llvm::none_of(owner.members, [&](Operation *op) {
+    return !cone.members.contains(op) && llvm::any_of(getOperandLeaves(op), [&](const Leaf &leaf) { return leaf.root == value; });
+  });
   for (Node *reader : readers) {
+    repeated += getCostlyBytes(*reader, value, cone.members.getArrayRef(), moves);
     int64_t arguments = static_cast<int64_t>(reader->arguments.size()) - 1;
     for (Value leaf : cone.leaves) {
       if (reader->arguments.contains(leaf))

@@ -48,11 +48,11 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
     argumentTypes.push_back(argument.type);
   properties.function_type = TypeAttr::get(builder.getFunctionType(argumentTypes, resultTypes));
   if (succeeded(parser.parseOptionalKeyword("cost"))) {
-    double flops, bytes;
-    if (parser.parseFloat(flops) || parser.parseComma() || parser.parseFloat(bytes))
+    int64_t flops, bytes;
+    if (parser.parseInteger(flops) || parser.parseComma() || parser.parseInteger(bytes))
       return failure();
-    properties.flops = builder.getF64FloatAttr(flops);
-    properties.bytes = builder.getF64FloatAttr(bytes);
+    properties.flops = builder.getF64FloatAttr(static_cast<double>(flops));
+    properties.bytes = builder.getF64FloatAttr(static_cast<double>(bytes));
   }
   if (parser.parseOptionalAttrDictWithKeyword(result.attributes))
     return failure();
@@ -64,12 +64,8 @@ void KernelOp::print(OpAsmPrinter &p) {
   p << ' ' << stringifyKernelKind(getKind()) << ' ';
   p.printSymbolName(getSymName());
   call_interface_impl::printFunctionSignature(p, getArgumentTypes(), getArgAttrsAttr(), /*isVariadic=*/false, getResultTypes(), getResAttrsAttr(), &getBody(), /*printEmptyResult=*/false);
-  if (getFlopsAttr() || getBytesAttr()) {
-    p << " cost ";
-    p.printFloat(getFlops());
-    p << ", ";
-    p.printFloat(getBytes());
-  }
+  if (getFlopsAttr() || getBytesAttr())
+    p << " cost " << static_cast<int64_t>(getFlops().convertToDouble()) << ", " << static_cast<int64_t>(getBytes().convertToDouble());
   p.printOptionalAttrDictWithKeyword((*this)->getAttrs(), {getKindAttrName(), getSymNameAttrName(), getFunctionTypeAttrName(), getFlopsAttrName(), getBytesAttrName(), getArgAttrsAttrName(), getResAttrsAttrName()});
   p << ' ';
   p.printRegion(getBody(), /*printEntryBlockArgs=*/false);

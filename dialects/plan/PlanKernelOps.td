@@ -31,7 +31,7 @@ def KernelOp : Plan_Op<"kernel", [Symbol, FunctionOpInterface, IsolatedFromAbove
     - (C5) arguments and results of an `update` kernel have rank 0 or are `tensor<1xT>`.
 
     ```mlir
-    plan.kernel loop @relu(%x: tensor<8x64xf32>) -> tensor<8x64xf32> cost 512.0, 4096.0 {
+    plan.kernel loop @relu(%x: tensor<8x64xf32>) -> tensor<8x64xf32> cost 512, 4096 {
       %zero = train.constant dense<0.0> : tensor<8x64xf32>
       %y = train.maximum %x, %zero : tensor<8x64xf32>
       plan.return %y : tensor<8x64xf32>
