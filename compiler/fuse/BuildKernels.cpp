@@ -1,7 +1,7 @@
 //===- BuildKernels.cpp - Regions of kernels ------------------------------===//
 #include "compiler/fuse/BuildKernels.h"
-#include "llvm/ADT/STLExtras.h"
 #include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
 using namespace lockstep;
@@ -9,11 +9,14 @@ using namespace lockstep::fuse;
 
 namespace {
 
-/// Fills the body of a kernel by copying operations on demand; what is not computed inside becomes an argument.
+/// Fills the body of a kernel by copying operations on demand; what is not
+/// computed inside becomes an argument.
 class RegionBuilder {
 public:
   RegionBuilder(MLIRContext *context, Location loc, plan::KernelKind kind)
-      : builder(context), kernel(plan::KernelOp::create(builder, loc, kind, "kernel", builder.getFunctionType({}, {}))) {
+      : builder(context),
+        kernel(plan::KernelOp::create(builder, loc, kind, "kernel",
+                                      builder.getFunctionType({}, {}))) {
     builder.setInsertionPointToStart(&kernel.getBlock());
   }
 
@@ -32,7 +35,8 @@ public:
 
   BuiltKernel finish(ValueRange inside, ArrayRef<Value> results) {
     plan::ReturnOp::create(builder, kernel.getLoc(), inside);
-    kernel.setFunctionType(builder.getFunctionType(kernel.getBlock().getArgumentTypes(), inside.getTypes()));
+    kernel.setFunctionType(builder.getFunctionType(
+        kernel.getBlock().getArgumentTypes(), inside.getTypes()));
     return {kernel, std::move(arguments), SmallVector<Value>(results)};
   }
 
@@ -56,12 +60,16 @@ static Location getLoc(MLIRContext *context, ArrayRef<Operation *> ops) {
   return FusedLoc::get(context, locs.getArrayRef());
 }
 
-static Value copyInto(RegionBuilder &region, const Node &node, Operands &operands, const llvm::DenseSet<Operation *> &members, Value value) {
+static Value copyInto(RegionBuilder &region, const Node &node,
+                      Operands &operands,
+                      const llvm::DenseSet<Operation *> &members, Value value) {
   if (Value known = region.mapping.lookupOrNull(value))
     return known;
   Operation *op = value.getDefiningOp();
-  bool outsideConstant = op && isa<train::ConstantOp>(op) && operands.getLeaves(value).empty();
-  if (!op || !(members.contains(op) || operands.isSoft(op) || node.repeated.contains(op) || outsideConstant))
+  bool outsideConstant =
+      op && isa<train::ConstantOp>(op) && operands.getLeaves(value).empty();
+  if (!op || !(members.contains(op) || operands.isSoft(op) ||
+               node.repeated.contains(op) || outsideConstant))
     return region.addArgument(value);
   for (Value operand : op->getOperands())
     copyInto(region, node, operands, members, operand);
@@ -69,9 +77,11 @@ static Value copyInto(RegionBuilder &region, const Node &node, Operands &operand
   return region.mapping.lookup(value);
 }
 
-BuiltKernel fuse::buildLoopKernel(const Node &node, Operands &operands, ArrayRef<Value> outputs) {
+BuiltKernel fuse::buildLoopKernel(const Node &node, Operands &operands,
+                                  ArrayRef<Value> outputs) {
   MLIRContext *context = outputs.front().getContext();
-  RegionBuilder region(context, getLoc(context, node.members), plan::KernelKind::Loop);
+  RegionBuilder region(context, getLoc(context, node.members),
+                       plan::KernelKind::Loop);
   llvm::DenseSet<Operation *> members(node.members.begin(), node.members.end());
   SmallVector<Value> inside;
   for (Value output : outputs)
@@ -86,22 +96,32 @@ BuiltKernel fuse::buildLoopKernel(const Node &node, Operands &operands, ArrayRef
 
 /// The update as work on one element: tensors become tensor<1xT>.
 static BuiltKernel buildUpdateKernel(Operation *op, Operands &operands) {
-  RegionBuilder region(op->getContext(), op->getLoc(), plan::KernelKind::Update);
-  auto narrow = [](Type type) { return cast<RankedTensorType>(type).clone({1}); };
+  RegionBuilder region(op->getContext(), op->getLoc(),
+                       plan::KernelKind::Update);
+  auto narrow = [](Type type) {
+    return cast<RankedTensorType>(type).clone({1});
+  };
   // Scalars come last; a parameter may have rank 0 itself.
-  size_t tensors = isa<train::AdamOp>(op) ? 4 : cast<train::SgdOp>(op).getMomentumBuffer() ? 3 : 2;
+  size_t tensors = isa<train::AdamOp>(op)                       ? 4
+                   : cast<train::SgdOp>(op).getMomentumBuffer() ? 3
+                                                                : 2;
   for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
     if (region.mapping.contains(operand))
       continue;
     if (takesConstant(op, index))
       region.clone(operand.getDefiningOp());
     else
-      region.mapping.map(operand, region.addArgument(operands.getFolded(op)[index], index < tensors ? narrow(operand.getType()) : operand.getType()));
+      region.mapping.map(operand,
+                         region.addArgument(operands.getFolded(op)[index],
+                                            index < tensors
+                                                ? narrow(operand.getType())
+                                                : operand.getType()));
   }
   Operation *update = region.clone(op);
   for (Value result : update->getResults())
     result.setType(narrow(result.getType()));
-  SmallVector<Value> inside = cast<train::DecomposableOpInterface>(update).decompose(region.builder);
+  SmallVector<Value> inside =
+      cast<train::DecomposableOpInterface>(update).decompose(region.builder);
   region.builder.setInsertionPointToEnd(&region.kernel.getBlock());
   update->erase();
   return region.finish(inside, SmallVector<Value>(op->getResults()));
@@ -111,8 +131,11 @@ BuiltKernel fuse::buildAnchorKernel(Operation *op, Operands &operands) {
   std::optional<plan::KernelKind> kind = plan::getAnchorKind(op);
   if (!kind)
     return buildUpdateKernel(op, operands);
-  // Only these take strides; for the others, a contiguous part is a view outside.
-  bool strided = *kind == plan::KernelKind::Contraction || *kind == plan::KernelKind::Attention || *kind == plan::KernelKind::AttentionGradient;
+  // Only these take strides; for the others, a contiguous part is a view
+  // outside.
+  bool strided = *kind == plan::KernelKind::Contraction ||
+                 *kind == plan::KernelKind::Attention ||
+                 *kind == plan::KernelKind::AttentionGradient;
   RegionBuilder region(op->getContext(), op->getLoc(), *kind);
   for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
     if (region.mapping.contains(operand))
@@ -121,7 +144,8 @@ BuiltKernel fuse::buildAnchorKernel(Operation *op, Operands &operands) {
     if (takesConstant(op, index)) {
       region.clone(operand.getDefiningOp());
     } else if (!strided) {
-      region.mapping.map(operand, region.addArgument(folded, operand.getType()));
+      region.mapping.map(operand,
+                         region.addArgument(folded, operand.getType()));
     } else {
       region.addArgument(folded.root);
       for (Operation *view : folded.views)
@@ -131,7 +155,8 @@ BuiltKernel fuse::buildAnchorKernel(Operation *op, Operands &operands) {
   }
   Operation *anchor = region.clone(op);
   SmallVector<Value> inside, results;
-  for (auto [result, copied] : llvm::zip_equal(op->getResults(), anchor->getResults())) {
+  for (auto [result, copied] :
+       llvm::zip_equal(op->getResults(), anchor->getResults())) {
     Value written = operands.getWritten(result), value = result;
     while (value != written) {
       Operation *view = *value.user_begin();
@@ -148,14 +173,19 @@ BuiltKernel fuse::buildAnchorKernel(Operation *op, Operands &operands) {
 // KernelTable
 //===----------------------------------------------------------------------===//
 
-/// Names say what a kernel does most: its anchor, its costliest operation, or what it moves.
+/// Names say what a kernel does most: its anchor, its costliest operation, or
+/// what it moves.
 static llvm::StringRef getHint(plan::KernelOp kernel) {
   if (Operation *anchor = kernel.getAnchor())
     return anchor->getName().stripDialect();
   llvm::StringRef hint = plan::stringifyKernelKind(kernel.getKind());
   int best = -1;
   for (Operation &op : kernel.getBlock().without_terminator()) {
-    int weight = isa<train::ConstantOp, train::IotaOp>(op) ? -1 : plan::isViewOp(&op) || isa<train::ConvertOp>(op) ? 0 : isa<train::ReduceOp>(op) ? 2 : op.hasTrait<train::Pointwise>() && !isCheap(&op) ? 3 : 1;
+    int weight = isa<train::ConstantOp, train::IotaOp>(op)          ? -1
+                 : plan::isViewOp(&op) || isa<train::ConvertOp>(op) ? 0
+                 : isa<train::ReduceOp>(op)                         ? 2
+                 : op.hasTrait<train::Pointwise>() && !isCheap(&op) ? 3
+                                                                    : 1;
     if (weight > best || (weight == best && weight == 1)) {
       best = weight;
       hint = op.getName().stripDialect();
@@ -164,14 +194,17 @@ static llvm::StringRef getHint(plan::KernelOp kernel) {
   return hint;
 }
 
-/// Work of a loop or update: one operation per element and pointwise operation or reduced element, 10 for costly ones.
+/// Work of a loop or update: one operation per element and pointwise operation
+/// or reduced element, 10 for costly ones.
 static double countFlops(Operation &op) {
-  if (auto costed = dyn_cast<train::CostedOpInterface>(op); costed && plan::getAnchorKind(&op))
+  if (auto costed = dyn_cast<train::CostedOpInterface>(op);
+      costed && plan::getAnchorKind(&op))
     return costed.getCost().flops;
   if (isa<train::ReduceOp>(op))
     return static_cast<double>(getElements(op.getOperand(0)));
   if (op.hasTrait<train::Pointwise>() && !isa<train::ConvertOp>(op))
-    return static_cast<double>(getElements(op.getResult(0))) * (isCheap(&op) ? 1 : 10);
+    return static_cast<double>(getElements(op.getResult(0))) *
+           (isCheap(&op) ? 1 : 10);
   return 0;
 }
 
@@ -180,8 +213,10 @@ plan::KernelOp KernelTable::insert(plan::KernelOp kernel) {
   double flops = 0, bytes = 0;
   for (Operation &op : kernel.getBlock().without_terminator())
     flops += countFlops(op);
-  for (Type type : llvm::concat<const Type>(kernel.getArgumentTypes(), kernel.getResultTypes()))
-    bytes += static_cast<double>(plan::getTensorBytes(cast<RankedTensorType>(type)));
+  for (Type type : llvm::concat<const Type>(kernel.getArgumentTypes(),
+                                            kernel.getResultTypes()))
+    bytes +=
+        static_cast<double>(plan::getTensorBytes(cast<RankedTensorType>(type)));
   kernel.setFlopsAttr(builder.getF64FloatAttr(flops));
   kernel.setBytesAttr(builder.getF64FloatAttr(bytes));
   std::string text;
@@ -192,7 +227,8 @@ plan::KernelOp KernelTable::insert(plan::KernelOp kernel) {
     kernel->erase();
     return it->second;
   }
-  kernel.setSymName((getHint(kernel) + "_" + llvm::Twine(kernels.size() - 1)).str());
+  kernel.setSymName(
+      (getHint(kernel) + "_" + llvm::Twine(kernels.size() - 1)).str());
   module.push_back(kernel);
   return kernel;
 }

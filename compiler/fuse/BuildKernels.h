@@ -10,13 +10,15 @@ namespace lockstep::fuse {
 /// A kernel and the values of the original block that its call takes and gives.
 struct BuiltKernel {
   plan::KernelOp kernel;
-  /// Each is read from memory: a root, behind views where the call reads a contiguous part.
+  /// Each is read from memory: a root, behind views where the call reads a
+  /// contiguous part.
   llvm::SmallVector<FoldedOperand> arguments;
   llvm::SmallVector<mlir::Value> results;
 };
 
 /// A loop kernel that gives `outputs`; detached.
-BuiltKernel buildLoopKernel(const Node &node, Operands &operands, llvm::ArrayRef<mlir::Value> outputs);
+BuiltKernel buildLoopKernel(const Node &node, Operands &operands,
+                            llvm::ArrayRef<mlir::Value> outputs);
 /// The kernel of an anchor, sgd or adam; detached.
 BuiltKernel buildAnchorKernel(mlir::Operation *op, Operands &operands);
 
@@ -25,7 +27,8 @@ class KernelTable {
 public:
   explicit KernelTable(mlir::ModuleOp module) : module(module) {}
 
-  /// The symbol of the kernel equal to `kernel`: `kernel` itself, inserted into the module, or an earlier one, and then `kernel` is erased.
+  /// The symbol of the kernel equal to `kernel`: `kernel` itself, inserted into
+  /// the module, or an earlier one, and then `kernel` is erased.
   plan::KernelOp insert(plan::KernelOp kernel);
 
 private:

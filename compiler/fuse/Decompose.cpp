@@ -12,9 +12,11 @@ namespace lockstep::fuse {
 using namespace mlir;
 using namespace lockstep;
 
-/// Composites that are kernels of their own, or are handled by a later pass of the stage.
+/// Composites that are kernels of their own, or are handled by a later pass of
+/// the stage.
 static bool staysWhole(Operation *op) {
-  return isa<train::AttentionOp, train::AttentionGradientOp, train::SgdOp, train::AdamOp, train::GlobalNormOp>(op);
+  return isa<train::AttentionOp, train::AttentionGradientOp, train::SgdOp,
+             train::AdamOp, train::GlobalNormOp>(op);
 }
 
 static void decompose(train::DecomposableOpInterface op) {
@@ -26,7 +28,8 @@ static void decompose(train::DecomposableOpInterface op) {
   op->erase();
 }
 
-/// Rewrites an operation along `dimension` as one along the last: transposes, the operation, transposes back.
+/// Rewrites an operation along `dimension` as one along the last: transposes,
+/// the operation, transposes back.
 static void moveToLast(Operation *op, int64_t dimension, bool dropsDimension) {
   OpBuilder builder(op);
   train::TensorBuilder b(builder, op->getLoc());
@@ -49,49 +52,69 @@ static void moveToLast(Operation *op, int64_t dimension, bool dropsDimension) {
   for (auto [i, dim] : llvm::enumerate(permutation))
     inverse[dim] = i;
   auto shape = train::getShape(operand);
-  for (auto [result, old] : llvm::zip_equal(moved->getResults(), op->getResults())) {
+  for (auto [result, old] :
+       llvm::zip_equal(moved->getResults(), op->getResults())) {
     result.setType(cast<RankedTensorType>(result.getType()).clone(shape));
     old.replaceAllUsesWith(b.transpose(result, inverse));
   }
   op->erase();
 }
 
-/// This rank's block of a whole value: the dimension cut into blocks, of which a gather takes one.
+/// This rank's block of a whole value: the dimension cut into blocks, of which
+/// a gather takes one.
 static void gatherLocalSlice(dist::LocalSliceOp op) {
   OpBuilder builder(op);
   train::TensorBuilder b(builder, op.getLoc());
-  auto from = train::getTensorType(op.getInput()), to = train::getTensorType(op.getOutput());
+  auto from = train::getTensorType(op.getInput()),
+       to = train::getTensorType(op.getOutput());
   int64_t dim = op.getDim();
   SmallVector<int64_t> blocks(from.getShape());
   blocks[dim] = to.getDimSize(dim);
-  blocks.insert(blocks.begin() + dim, from.getDimSize(dim) / to.getDimSize(dim));
-  Value place = dist::CoordinateOp::create(builder, op.getLoc(), RankedTensorType::get({}, builder.getI64Type()), op.getMeshAttr(), op.getAxesAttr());
-  Value gathered = train::GatherOp::create(builder, op.getLoc(), b.reshape(op.getInput(), blocks), ValueRange{place}, ArrayRef<int64_t>{dim}, /*batch_dims=*/0);
+  blocks.insert(blocks.begin() + dim,
+                from.getDimSize(dim) / to.getDimSize(dim));
+  Value place = dist::CoordinateOp::create(
+      builder, op.getLoc(), RankedTensorType::get({}, builder.getI64Type()),
+      op.getMeshAttr(), op.getAxesAttr());
+  Value gathered = train::GatherOp::create(
+      builder, op.getLoc(), b.reshape(op.getInput(), blocks), ValueRange{place},
+      ArrayRef<int64_t>{dim}, /*batch_dims=*/0);
   op.getOutput().replaceAllUsesWith(gathered);
   op.erase();
 }
 
-/// What the composite was made of may itself be composite or in need of a turn, so the walk repeats until nothing changes.
+/// What the composite was made of may itself be composite or in need of a turn,
+/// so the walk repeats until nothing changes.
 static bool decomposeOnce(ModuleOp module) {
   SmallVector<Operation *> work;
   module.walk([&](Operation *op) {
-    bool turns = llvm::TypeSwitch<Operation *, bool>(op)
-                     .Case<train::SortOp, train::CumulativeOp, train::ArgReduceOp>(
-                         [](auto op) { return static_cast<int64_t>(op.getDimension()) != train::getTensorType(op.getOperand()).getRank() - 1; })
-                     .Default([](auto) { return false; });
-    if (turns || isa<dist::LocalSliceOp, train::StopGradientOp>(op) || (isa<train::DecomposableOpInterface>(op) && !staysWhole(op)))
+    bool turns =
+        llvm::TypeSwitch<Operation *, bool>(op)
+            .Case<train::SortOp, train::CumulativeOp, train::ArgReduceOp>(
+                [](auto op) {
+                  return static_cast<int64_t>(op.getDimension()) !=
+                         train::getTensorType(op.getOperand()).getRank() - 1;
+                })
+            .Default([](auto) { return false; });
+    if (turns || isa<dist::LocalSliceOp, train::StopGradientOp>(op) ||
+        (isa<train::DecomposableOpInterface>(op) && !staysWhole(op)))
       work.push_back(op);
   });
   for (Operation *op : work) {
     llvm::TypeSwitch<Operation *>(op)
-        .Case<train::SortOp, train::CumulativeOp>([](auto op) { moveToLast(op, op.getDimension(), /*dropsDimension=*/false); })
-        .Case<train::ArgReduceOp>([](auto op) { moveToLast(op, op.getDimension(), /*dropsDimension=*/true); })
+        .Case<train::SortOp, train::CumulativeOp>([](auto op) {
+          moveToLast(op, op.getDimension(), /*dropsDimension=*/false);
+        })
+        .Case<train::ArgReduceOp>([](auto op) {
+          moveToLast(op, op.getDimension(), /*dropsDimension=*/true);
+        })
         .Case<dist::LocalSliceOp>([](auto op) { gatherLocalSlice(op); })
         .Case<train::StopGradientOp>([](auto op) {
           op.getResult().replaceAllUsesWith(op.getOperand());
           op.erase();
         })
-        .Default([](Operation *op) { decompose(cast<train::DecomposableOpInterface>(op)); });
+        .Default([](Operation *op) {
+          decompose(cast<train::DecomposableOpInterface>(op));
+        });
   }
   return !work.empty();
 }

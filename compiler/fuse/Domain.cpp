@@ -10,7 +10,8 @@ using namespace lockstep::fuse;
 /// Fewer rows than this do not keep a processor busy through two passes.
 static constexpr int64_t kLeastRows = 8;
 
-Domain Domain::getReduction(ArrayRef<int64_t> shape, ArrayRef<int64_t> reducedDims) {
+Domain Domain::getReduction(ArrayRef<int64_t> shape,
+                            ArrayRef<int64_t> reducedDims) {
   Domain domain;
   domain.elements = 1;
   for (auto [i, size] : llvm::enumerate(shape)) {
@@ -37,17 +38,21 @@ int64_t Domain::getRows() const {
 }
 
 bool Domain::allowsSecondPass() const {
-  return dims.empty() || (dims.back().reduced && (getRows() >= kLeastRows || elements < kLeastRows * 4096));
+  return dims.empty() ||
+         (dims.back().reduced &&
+          (getRows() >= kLeastRows || elements < kLeastRows * 4096));
 }
 
 std::optional<Domain> Domain::unite(const Domain &a, const Domain &b) {
-  if (a.elements != b.elements || (a.reduces() && b.reduces() && a.dims != b.dims))
+  if (a.elements != b.elements ||
+      (a.reduces() && b.reduces() && a.dims != b.dims))
     return std::nullopt;
   return a.reduces() ? a : b;
 }
 
 /// (size, stride) pairs without unit dimensions, neighbours merged.
-static SmallVector<std::pair<int64_t, int64_t>> collapse(ArrayRef<std::pair<int64_t, int64_t>> dims) {
+static SmallVector<std::pair<int64_t, int64_t>>
+collapse(ArrayRef<std::pair<int64_t, int64_t>> dims) {
   SmallVector<std::pair<int64_t, int64_t>> result;
   for (auto [size, stride] : dims) {
     if (size == 1)
@@ -60,8 +65,12 @@ static SmallVector<std::pair<int64_t, int64_t>> collapse(ArrayRef<std::pair<int6
   return result;
 }
 
-static SmallVector<std::pair<int64_t, int64_t>> collapse(const plan::StridedView &view) {
-  return collapse(llvm::map_to_vector(llvm::zip_equal(view.shape, view.strides), [](auto pair) { return std::pair(std::get<0>(pair), std::get<1>(pair)); }));
+static SmallVector<std::pair<int64_t, int64_t>>
+collapse(const plan::StridedView &view) {
+  return collapse(llvm::map_to_vector(
+      llvm::zip_equal(view.shape, view.strides), [](auto pair) {
+        return std::pair(std::get<0>(pair), std::get<1>(pair));
+      }));
 }
 
 bool Domain::isRowBroadcast(const plan::StridedView &view) const {
@@ -73,12 +82,14 @@ bool Domain::isRowBroadcast(const plan::StridedView &view) const {
       stride *= dim.size;
   }
   std::reverse(expected.begin(), expected.end());
-  return view.offset == 0 && getElements(view.base) == getRows() && collapse(view) == collapse(expected);
+  return view.offset == 0 && getElements(view.base) == getRows() &&
+         collapse(view) == collapse(expected);
 }
 
 bool fuse::isWhole(const plan::StridedView &view) {
   int64_t elements = 1;
   for (int64_t size : view.shape)
     elements *= size;
-  return view.offset == 0 && view.isContiguous() && getElements(view.base) == elements;
+  return view.offset == 0 && view.isContiguous() &&
+         getElements(view.base) == elements;
 }

@@ -1,9 +1,10 @@
-//===- FuseKernels.cpp - Functions of operations become functions of calls -===//
+//===- FuseKernels.cpp - Functions of operations become functions of calls
+//-===//
 #include "compiler/fuse/BuildKernels.h"
 #include "compiler/fuse/Passes.h"
-#include "llvm/ADT/STLExtras.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Remarks.h"
+#include "llvm/ADT/STLExtras.h"
 
 namespace lockstep::fuse {
 #define GEN_PASS_DEF_FUSEKERNELSPASS
@@ -16,18 +17,25 @@ using namespace lockstep::fuse;
 
 /// Remarks: what became one kernel, and the memory traffic of its call.
 static void report(plan::KernelOp kernel, ArrayRef<Operation *> members) {
-  remark::passed(kernel.getLoc(), remark::RemarkOpts::name("kernel").category("fuse"))
-      << remark::metric("name", kernel.getSymName()) << remark::metric("kind", plan::stringifyKernelKind(kernel.getKind()))
-      << remark::metric("operations", std::max<size_t>(1, members.size())) << remark::metric("arguments", kernel.getNumArguments())
-      << remark::metric("bytes", static_cast<int64_t>(kernel.getBytes().convertToDouble()));
+  remark::passed(kernel.getLoc(),
+                 remark::RemarkOpts::name("kernel").category("fuse"))
+      << remark::metric("name", kernel.getSymName())
+      << remark::metric("kind", plan::stringifyKernelKind(kernel.getKind()))
+      << remark::metric("operations", std::max<size_t>(1, members.size()))
+      << remark::metric("arguments", kernel.getNumArguments())
+      << remark::metric("bytes", static_cast<int64_t>(
+                                     kernel.getBytes().convertToDouble()));
 }
 
 namespace {
 
-/// Rewrites one block: builds kernels in reverse order (a kernel computes only what later ones read), then calls in order.
+/// Rewrites one block: builds kernels in reverse order (a kernel computes only
+/// what later ones read), then calls in order.
 class BlockFuser {
 public:
-  BlockFuser(Block &block, KernelTable &kernels, int64_t maxArguments) : block(block), kernels(kernels), operands(block), grouping(block, operands, maxArguments) {}
+  BlockFuser(Block &block, KernelTable &kernels, int64_t maxArguments)
+      : block(block), kernels(kernels), operands(block),
+        grouping(block, operands, maxArguments) {}
 
   void run() {
     grouping.run();
@@ -81,26 +89,34 @@ private:
     return old;
   }
 
-  /// The value in memory for an operand: a new value, behind a view where it is a part or has another shape.
+  /// The value in memory for an operand: a new value, behind a view where it is
+  /// a part or has another shape.
   Value resolve(const FoldedOperand &operand, Type type) {
     Value root = current.lookupOrDefault(operand.root);
     if (operand.views.empty())
       return root;
-    std::optional<plan::StridedView> view = plan::getContiguousView(operand.root);
+    std::optional<plan::StridedView> view =
+        plan::getContiguousView(operand.root);
     for (Operation *op : operand.views)
       view = plan::applyView(op, *view);
-    return builder.createOrFold<plan::ViewOp>(operand.views.back()->getLoc(), type, root, view->offset);
+    return builder.createOrFold<plan::ViewOp>(operand.views.back()->getLoc(),
+                                              type, root, view->offset);
   }
 
   void call(BuiltKernel &built, Node &node) {
     SmallVector<Value> arguments;
     for (const FoldedOperand &argument : built.arguments)
-      arguments.push_back(resolve(argument, argument.views.empty() ? argument.root.getType() : argument.views.back()->getResult(0).getType()));
+      arguments.push_back(resolve(
+          argument, argument.views.empty()
+                        ? argument.root.getType()
+                        : argument.views.back()->getResult(0).getType()));
     Location loc = built.kernel.getLoc();
-    SmallVector<Type> types = llvm::map_to_vector(built.results, [](Value value) { return value.getType(); });
+    SmallVector<Type> types = llvm::map_to_vector(
+        built.results, [](Value value) { return value.getType(); });
     plan::KernelOp kernel = kernels.insert(built.kernel);
     report(kernel, node.members);
-    auto call = plan::CallOp::create(builder, loc, types, kernel.getSymName(), arguments);
+    auto call = plan::CallOp::create(builder, loc, types, kernel.getSymName(),
+                                     arguments);
     current.map(built.results, call.getResults());
   }
 
@@ -113,9 +129,13 @@ private:
       op->setOperand(i, resolve(folded[i], originals[i].getType()));
     // What the region of an accumulation reads from outside.
     for (const FoldedOperand &operand : folded.drop_front(count)) {
-      Value original = operand.views.empty() ? operand.root : operand.views.back()->getResult(0);
+      Value original = operand.views.empty()
+                           ? operand.root
+                           : operand.views.back()->getResult(0);
       Value replacement = resolve(operand, original.getType());
-      original.replaceUsesWithIf(replacement, [&](OpOperand &use) { return op->isProperAncestor(use.getOwner()); });
+      original.replaceUsesWithIf(replacement, [&](OpOperand &use) {
+        return op->isProperAncestor(use.getOwner());
+      });
     }
     op->moveBefore(&block, block.end());
     builder.setInsertionPointToEnd(&block);
@@ -135,12 +155,15 @@ struct FuseKernels : fuse::impl::FuseKernelsPassBase<FuseKernels> {
 
   void runOnOperation() override {
     KernelTable kernels(getOperation());
-    for (auto function : llvm::to_vector(getOperation().getOps<func::FuncOp>())) {
+    for (auto function :
+         llvm::to_vector(getOperation().getOps<func::FuncOp>())) {
       if (function.isExternal())
         continue;
       // Inner blocks first: what they read from outside is then known.
       SmallVector<Block *> blocks;
-      function.walk([&](train::AccumulateOp op) { blocks.push_back(&op.getBody().front()); });
+      function.walk([&](train::AccumulateOp op) {
+        blocks.push_back(&op.getBody().front());
+      });
       blocks.push_back(&function.getBody().front());
       for (Block *block : blocks)
         BlockFuser(*block, kernels, maxArguments).run();

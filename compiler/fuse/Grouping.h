@@ -1,12 +1,16 @@
 //===- Grouping.h - Which operations share a kernel -------------*- C++ -*-===//
 //
-// Linear in the number of operations but for path searches, and deterministic. Four steps:
-//   join      in program order, each solid operation joins the kernel of one of its operands, or starts a new one
-//   merge     a kernel is merged with the kernel that it feeds
-//   repeat    a value that other kernels read is computed again in them, where that moves no more bytes than storing it: it reads
-//             cheaply computable inputs. Costly work (exp, tanh, ...) counts as bytes, too.
+// Linear in the number of operations but for path searches, and deterministic.
+// Four steps:
+//   join      in program order, each solid operation joins the kernel of one of
+//   its operands, or starts a new one merge     a kernel is merged with the
+//   kernel that it feeds repeat    a value that other kernels read is computed
+//   again in them, where that moves no more bytes than storing it: it reads
+//             cheaply computable inputs. Costly work (exp, tanh, ...) counts as
+//             bytes, too.
 //   siblings  kernels that read the same large value are merged
-// Each keeps the graph of kernels free of cycles and each kernel within one domain (Domain.h).
+// Each keeps the graph of kernels free of cycles and each kernel within one
+// domain (Domain.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef LOCKSTEP_COMPILER_FUSE_GROUPING_H
@@ -23,7 +27,8 @@ public:
 
   void run();
   KernelGraph &getGraph() { return graph; }
-  /// The node that computes `value` (a leaf); null for arguments and values from outside the block.
+  /// The node that computes `value` (a leaf); null for arguments and values
+  /// from outside the block.
   Node *getOwner(mlir::Value value) const;
 
 private:
@@ -49,10 +54,12 @@ private:
 
   void repeatValues();
   void repeatValue(mlir::Value value, Node &owner);
-  int64_t getCostlyBytes(const Node &reader, mlir::Value value, llvm::ArrayRef<mlir::Operation *> cone, bool moves);
+  int64_t getCostlyBytes(const Node &reader, mlir::Value value,
+                         llvm::ArrayRef<mlir::Operation *> cone, bool moves);
 
   llvm::SmallVector<Leaf> getOperandLeaves(mlir::Operation *op);
-  void replaceArgument(Node &node, mlir::Value value, llvm::ArrayRef<mlir::Value> leaves);
+  void replaceArgument(Node &node, mlir::Value value,
+                       llvm::ArrayRef<mlir::Value> leaves);
 
   mlir::Block &block;
   Operands &operands;

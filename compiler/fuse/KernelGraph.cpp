@@ -32,7 +32,8 @@ bool KernelGraph::reaches(Node &from, Node &to, bool indirect) const {
   return false;
 }
 
-/// Nodes reachable from `start` (along `next`) whose order satisfies `inside`, in order.
+/// Nodes reachable from `start` (along `next`) whose order satisfies `inside`,
+/// in order.
 template <typename Next, typename Inside>
 static SmallVector<Node *> collect(Node &start, Next next, Inside inside) {
   SmallVector<Node *> found{&start};
@@ -51,10 +52,15 @@ void KernelGraph::addEdge(Node &from, Node &to) {
   to.predecessors.insert(&from);
   if (from.order < to.order)
     return;
-  // What must come before `from` takes the lowest of the places between them, then what follows `to`.
+  // What must come before `from` takes the lowest of the places between them,
+  // then what follows `to`.
   int64_t low = to.order, high = from.order;
-  auto after = collect(to, [](Node &node) -> auto & { return node.successors; }, [&](Node &node) { return node.order <= high; });
-  auto before = collect(from, [](Node &node) -> auto & { return node.predecessors; }, [&](Node &node) { return node.order >= low; });
+  auto after = collect(
+      to, [](Node &node) -> auto & { return node.successors; },
+      [&](Node &node) { return node.order <= high; });
+  auto before = collect(
+      from, [](Node &node) -> auto & { return node.predecessors; },
+      [&](Node &node) { return node.order >= low; });
   SmallVector<int64_t> places;
   for (Node *node : llvm::concat<Node *>(before, after))
     places.push_back(node->order);
@@ -70,7 +76,9 @@ void KernelGraph::removeEdge(Node &from, Node &to) {
 }
 
 void KernelGraph::merge(Node &kept, Node &gone) {
-  SmallVector<Node *> predecessors(gone.predecessors.begin(), gone.predecessors.end()), successors(gone.successors.begin(), gone.successors.end());
+  SmallVector<Node *> predecessors(gone.predecessors.begin(),
+                                   gone.predecessors.end()),
+      successors(gone.successors.begin(), gone.successors.end());
   for (Node *node : predecessors)
     removeEdge(*node, gone);
   for (Node *node : successors)
@@ -83,9 +91,11 @@ void KernelGraph::merge(Node &kept, Node &gone) {
 }
 
 void KernelGraph::remove(Node &node) {
-  for (Node *other : SmallVector<Node *>(node.predecessors.begin(), node.predecessors.end()))
+  for (Node *other :
+       SmallVector<Node *>(node.predecessors.begin(), node.predecessors.end()))
     removeEdge(*other, node);
-  for (Node *other : SmallVector<Node *>(node.successors.begin(), node.successors.end()))
+  for (Node *other :
+       SmallVector<Node *>(node.successors.begin(), node.successors.end()))
     removeEdge(node, *other);
   node.merged = true;
 }

@@ -1,8 +1,10 @@
 //===- KernelGraph.h - Kernels to be and their order ------------*- C++ -*-===//
 //
-// A node becomes one kernel call or is one boundary operation. The graph keeps a topological order of its nodes while edges are added and
-// nodes merged (Pearce and Kelly, "A dynamic topological sort algorithm for directed acyclic graphs"): an edge that agrees with
-// the order costs nothing, and a search for a path looks only at nodes between its ends.
+// A node becomes one kernel call or is one boundary operation. The graph keeps
+// a topological order of its nodes while edges are added and nodes merged
+// (Pearce and Kelly, "A dynamic topological sort algorithm for directed acyclic
+// graphs"): an edge that agrees with the order costs nothing, and a search for
+// a path looks only at nodes between its ends.
 //
 //===----------------------------------------------------------------------===//
 #ifndef LOCKSTEP_COMPILER_FUSE_KERNELGRAPH_H
@@ -43,16 +45,19 @@ class KernelGraph {
 public:
   /// A new node at the end of the order.
   Node &add(mlir::Operation *op = nullptr);
-  /// True if there is a path from `from` to `to`, not counting the edge between them if `indirect`.
+  /// True if there is a path from `from` to `to`, not counting the edge between
+  /// them if `indirect`.
   bool reaches(Node &from, Node &to, bool indirect = false) const;
   /// Adds an edge; there must be no path from `to` to `from`.
   void addEdge(Node &from, Node &to);
   void removeEdge(Node &from, Node &to);
-  /// Moves `gone`'s edges to `kept`; there must be no indirect path between them. Members are the caller's concern.
+  /// Moves `gone`'s edges to `kept`; there must be no indirect path between
+  /// them. Members are the caller's concern.
   void merge(Node &kept, Node &gone);
   void remove(Node &node);
 
-  /// Nodes that are neither removed nor merged into others, in topological order.
+  /// Nodes that are neither removed nor merged into others, in topological
+  /// order.
   llvm::SmallVector<Node *> getOrdered() const;
 
 private:

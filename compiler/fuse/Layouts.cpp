@@ -10,12 +10,14 @@ namespace lockstep::fuse {
 using namespace mlir;
 using namespace lockstep;
 
-/// The transposes and reshapes that follow from `value` through `first`, each the only use of the one before.
+/// The transposes and reshapes that follow from `value` through `first`, each
+/// the only use of the one before.
 static SmallVector<Operation *> getChain(Operation *first) {
   SmallVector<Operation *> chain{first};
   while (chain.back()->getResult(0).hasOneUse()) {
     Operation *user = *chain.back()->getResult(0).user_begin();
-    if (!isa<train::ReshapeOp, train::TransposeOp>(user) || user->getBlock() != first->getBlock())
+    if (!isa<train::ReshapeOp, train::TransposeOp>(user) ||
+        user->getBlock() != first->getBlock())
       break;
     chain.push_back(user);
   }
@@ -24,7 +26,8 @@ static SmallVector<Operation *> getChain(Operation *first) {
   return chain;
 }
 
-/// The value from which `chain` computes its last result, computed from that result.
+/// The value from which `chain` computes its last result, computed from that
+/// result.
 static Value buildInverse(OpBuilder &builder, ArrayRef<Operation *> chain) {
   train::TensorBuilder b(builder, chain.front()->getLoc());
   Value value = chain.back()->getResult(0);
@@ -47,7 +50,9 @@ static void chooseLayout(Value result) {
   // The first transpose in program order; users come in no useful order.
   Operation *first = nullptr;
   for (Operation *user : result.getUsers())
-    if (isa<train::TransposeOp>(user) && user->getBlock() == result.getParentBlock() && (!first || user->isBeforeInBlock(first)))
+    if (isa<train::TransposeOp>(user) &&
+        user->getBlock() == result.getParentBlock() &&
+        (!first || user->isBeforeInBlock(first)))
       first = user;
   if (!first)
     return;
@@ -60,7 +65,8 @@ static void chooseLayout(Value result) {
   OpBuilder builder(first->getContext());
   builder.setInsertionPointAfter(last);
   Value inverse = buildInverse(builder, chain);
-  result.replaceUsesWithIf(inverse, [&](OpOperand &use) { return use.getOwner() != first; });
+  result.replaceUsesWithIf(
+      inverse, [&](OpOperand &use) { return use.getOwner() != first; });
 }
 
 namespace {

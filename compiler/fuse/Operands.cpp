@@ -1,47 +1,63 @@
 //===- Operands.cpp - Where the operands of kernels come from -------------===//
 #include "compiler/fuse/Operands.h"
 #include "dialects/dist/Dist.h"
-#include "llvm/ADT/STLExtras.h"
 #include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
 using namespace lockstep;
 using namespace lockstep::fuse;
 
-/// Deeper masks than this are stored: computing them again would cost more than reading them.
+/// Deeper masks than this are stored: computing them again would cost more than
+/// reading them.
 static constexpr int64_t kMaxSoftCost = 12;
-/// A soft pointwise operation reads at most this part of its result's size, or at most so many bytes (scalars).
+/// A soft pointwise operation reads at most this part of its result's size, or
+/// at most so many bytes (scalars).
 static constexpr int64_t kSoftRatio = 8, kSoftBytes = 64;
 /// Operations of a soft value that reads arguments of its own size.
 static constexpr int64_t kMaxArgumentCost = 4;
 
-int64_t fuse::getElements(Value value) { return cast<RankedTensorType>(value.getType()).getNumElements(); }
-int64_t fuse::getBytes(Value value) { return plan::getTensorBytes(cast<RankedTensorType>(value.getType())); }
+int64_t fuse::getElements(Value value) {
+  return cast<RankedTensorType>(value.getType()).getNumElements();
+}
+int64_t fuse::getBytes(Value value) {
+  return plan::getTensorBytes(cast<RankedTensorType>(value.getType()));
+}
 
 bool fuse::isCheap(Operation *op) {
   return op->hasTrait<train::Pointwise>() &&
-         !isa<train::ExponentialOp, train::ExponentialMinusOneOp, train::LogOp, train::LogPlusOneOp, train::TanhOp, train::LogisticOp, train::SineOp, train::CosineOp,
-              train::TanOp, train::AtanOp, train::Atan2Op, train::ErfOp, train::PowerOp>(op);
+         !isa<train::ExponentialOp, train::ExponentialMinusOneOp, train::LogOp,
+              train::LogPlusOneOp, train::TanhOp, train::LogisticOp,
+              train::SineOp, train::CosineOp, train::TanOp, train::AtanOp,
+              train::Atan2Op, train::ErfOp, train::PowerOp>(op);
 }
 
 bool fuse::takesConstant(Operation *op, unsigned index) {
   bool isScatterBase = isa<train::ScatterOp>(op) && index == 0;
-  bool isScalar = isa<train::SgdOp, train::AdamOp>(op) && index < op->getNumOperands() && cast<RankedTensorType>(op->getOperand(index).getType()).getRank() == 0;
-  return (isScatterBase || isScalar) && op->getOperand(index).getDefiningOp<train::ConstantOp>();
+  bool isScalar =
+      isa<train::SgdOp, train::AdamOp>(op) && index < op->getNumOperands() &&
+      cast<RankedTensorType>(op->getOperand(index).getType()).getRank() == 0;
+  return (isScatterBase || isScalar) &&
+         op->getOperand(index).getDefiningOp<train::ConstantOp>();
 }
 
 bool Operands::isBoundary(Operation *op) {
-  return op->hasTrait<OpTrait::IsTerminator>() || isa<train::AccumulateOp, plan::JoinOp>(op) || !isa<train::TrainDialect>(op->getDialect());
+  return op->hasTrait<OpTrait::IsTerminator>() ||
+         isa<train::AccumulateOp, plan::JoinOp>(op) ||
+         !isa<train::TrainDialect>(op->getDialect());
 }
 
-bool Operands::isAnchor(Operation *op) { return plan::getAnchorKind(op) || isa<train::SgdOp, train::AdamOp>(op); }
+bool Operands::isAnchor(Operation *op) {
+  return plan::getAnchorKind(op) || isa<train::SgdOp, train::AdamOp>(op);
+}
 
 //===----------------------------------------------------------------------===//
 // Folding views into anchors
 //===----------------------------------------------------------------------===//
 
 /// Follows views up from `value` as far as `accept` takes the resulting view.
-FoldedOperand Operands::foldViews(Value value, llvm::function_ref<bool(const plan::StridedView &)> accept) {
+FoldedOperand Operands::foldViews(
+    Value value, llvm::function_ref<bool(const plan::StridedView &)> accept) {
   SmallVector<Operation *> chain;
   Value root = value;
   while (Operation *op = root.getDefiningOp()) {
@@ -71,15 +87,20 @@ static plan::StridedView getView(const FoldedOperand &operand) {
   return view;
 }
 
-/// Views are taken where the product still has one contracted dimension; each operand gives way in turn.
-void Operands::foldDot(train::DotGeneralOp dot, SmallVectorImpl<FoldedOperand> &operands) {
+/// Views are taken where the product still has one contracted dimension; each
+/// operand gives way in turn.
+void Operands::foldDot(train::DotGeneralOp dot,
+                       SmallVectorImpl<FoldedOperand> &operands) {
   auto any = [](const plan::StridedView &) { return true; };
   FoldedOperand plain[2] = {{dot.getLhs(), {}}, {dot.getRhs(), {}}};
-  FoldedOperand full[2] = {foldViews(dot.getLhs(), any), foldViews(dot.getRhs(), any)};
+  FoldedOperand full[2] = {foldViews(dot.getLhs(), any),
+                           foldViews(dot.getRhs(), any)};
   plan::StridedView result = plan::getContiguousView(dot.getResult());
   for (int choice = 3; choice >= 0; --choice) {
-    const FoldedOperand &lhs = choice & 1 ? full[0] : plain[0], &rhs = choice & 2 ? full[1] : plain[1];
-    if (choice == 0 || plan::foldContraction(dot, getView(lhs), getView(rhs), result)) {
+    const FoldedOperand &lhs = choice & 1 ? full[0] : plain[0],
+                        &rhs = choice & 2 ? full[1] : plain[1];
+    if (choice == 0 ||
+        plan::foldContraction(dot, getView(lhs), getView(rhs), result)) {
       operands.assign({lhs, rhs});
       return;
     }
@@ -87,8 +108,12 @@ void Operands::foldDot(train::DotGeneralOp dot, SmallVectorImpl<FoldedOperand> &
 }
 
 void Operands::foldOperands(Operation *op) {
-  auto contiguous = [](const plan::StridedView &view) { return view.isContiguous(); };
-  auto rows = [](const plan::StridedView &view) { return plan::hasUnitInnermostStride(view); };
+  auto contiguous = [](const plan::StridedView &view) {
+    return view.isContiguous();
+  };
+  auto rows = [](const plan::StridedView &view) {
+    return plan::hasUnitInnermostStride(view);
+  };
   auto any = [](const plan::StridedView &) { return true; };
   SmallVector<FoldedOperand, 2> &operands = folded[op];
   if (auto dot = dyn_cast<train::DotGeneralOp>(op)) {
@@ -101,7 +126,8 @@ void Operands::foldOperands(Operation *op) {
     values.append(captured.begin(), captured.end());
     for (Value value : values) {
       bool strided = isa<train::AttentionOp, train::AttentionGradientOp>(op);
-      // Saved row statistics and masks have no innermost dimension of their own.
+      // Saved row statistics and masks have no innermost dimension of their
+      // own.
       bool isRows = false;
       if (auto attention = dyn_cast<train::AttentionOp>(op))
         isRows = value == attention.getMask();
@@ -120,13 +146,15 @@ void Operands::foldOperands(Operation *op) {
       required.insert(operand.root);
 }
 
-/// Absorbs the views behind `result` up to its last transpose, if the library can write in that layout as well as in the plain one.
+/// Absorbs the views behind `result` up to its last transpose, if the library
+/// can write in that layout as well as in the plain one.
 void Operands::absorbResult(Operation *op, Value result) {
   SmallVector<Operation *> chain;
   size_t length = 0;
   for (Value value = result; value.hasOneUse();) {
     Operation *user = *value.user_begin();
-    if (!isa<train::ReshapeOp, train::TransposeOp>(user) || user->getBlock() != &block)
+    if (!isa<train::ReshapeOp, train::TransposeOp>(user) ||
+        user->getBlock() != &block)
       break;
     chain.push_back(user);
     if (isa<train::TransposeOp>(user))
@@ -140,9 +168,13 @@ void Operands::absorbResult(Operation *op, Value result) {
   if (!view)
     return;
   if (auto dot = dyn_cast<train::DotGeneralOp>(op)) {
-    plan::StridedView lhs = getView(getFolded(op)[0]), rhs = getView(getFolded(op)[1]);
-    auto before = plan::foldContraction(dot, lhs, rhs, plan::getContiguousView(result)), after = plan::foldContraction(dot, lhs, rhs, *view);
-    if (!after || (before && after->batch.size() > before->batch.size()) || (after->cRow != 1 && after->cColumn != 1))
+    plan::StridedView lhs = getView(getFolded(op)[0]),
+                      rhs = getView(getFolded(op)[1]);
+    auto before = plan::foldContraction(dot, lhs, rhs,
+                                        plan::getContiguousView(result)),
+         after = plan::foldContraction(dot, lhs, rhs, *view);
+    if (!after || (before && after->batch.size() > before->batch.size()) ||
+        (after->cRow != 1 && after->cColumn != 1))
       return;
   } else if (!plan::hasUnitInnermostStride(*view)) {
     return;
@@ -163,7 +195,8 @@ bool Operands::classifySoft(Operation *op) {
     return true;
   if (!isCheap(op))
     return false;
-  if (auto convert = dyn_cast<train::ConvertOp>(op); convert && getBytes(convert.getOperand()) <= getBytes(result))
+  if (auto convert = dyn_cast<train::ConvertOp>(op);
+      convert && getBytes(convert.getOperand()) <= getBytes(result))
     return true;
   int64_t cost = 1, read = 0;
   bool fromArguments = true;
@@ -174,9 +207,12 @@ bool Operands::classifySoft(Operation *op) {
       fromArguments &= isa<BlockArgument>(leaf.root);
     }
   }
-  bool small = read * kSoftRatio <= getBytes(result) || read + getBytes(result) <= kSoftBytes;
-  // Arguments (labels, ids) stay in memory anyway: a mask of them, used forward and backward, ties no kernels together.
-  bool ofArguments = fromArguments && cost <= kMaxArgumentCost && read <= kSoftRatio * getBytes(result);
+  bool small = read * kSoftRatio <= getBytes(result) ||
+               read + getBytes(result) <= kSoftBytes;
+  // Arguments (labels, ids) stay in memory anyway: a mask of them, used forward
+  // and backward, ties no kernels together.
+  bool ofArguments = fromArguments && cost <= kMaxArgumentCost &&
+                     read <= kSoftRatio * getBytes(result);
   if (cost > kMaxSoftCost || !(small || ofArguments))
     return false;
   softCost[result] = cost;
@@ -184,16 +220,19 @@ bool Operands::classifySoft(Operation *op) {
 }
 
 Operands::Operands(Block &block) : block(block) {
-  // In program order, so that what an anchor absorbs is known when a later one folds its operands.
+  // In program order, so that what an anchor absorbs is known when a later one
+  // folds its operands.
   for (Operation &op : block) {
     if (isBoundary(&op) || isAnchor(&op))
       foldOperands(&op);
-    if (isa<train::DotGeneralOp, train::AttentionOp, train::AttentionGradientOp>(op))
+    if (isa<train::DotGeneralOp, train::AttentionOp,
+            train::AttentionGradientOp>(op))
       for (Value result : op.getResults())
         absorbResult(&op, result);
   }
   for (Operation &op : block)
-    if (!isBoundary(&op) && !isAnchor(&op) && !isAbsorbed(&op) && classifySoft(&op))
+    if (!isBoundary(&op) && !isAnchor(&op) && !isAbsorbed(&op) &&
+        classifySoft(&op))
       soft.insert(&op);
 }
 
@@ -208,10 +247,12 @@ ArrayRef<Leaf> Operands::getLeaves(Value value) {
     result.push_back({value, plan::getContiguousView(value)});
   } else if (plan::isViewOp(op)) {
     for (const Leaf &leaf : getLeaves(op->getOperand(0)))
-      result.push_back({leaf.root, leaf.view ? plan::applyView(op, *leaf.view) : std::nullopt});
+      result.push_back({leaf.root, leaf.view ? plan::applyView(op, *leaf.view)
+                                             : std::nullopt});
   } else {
     for (Value operand : op->getOperands())
       result.append(llvm::to_vector<1>(getLeaves(operand)));
   }
-  return leaves.emplace(value.getAsOpaquePointer(), std::move(result)).first->second;
+  return leaves.emplace(value.getAsOpaquePointer(), std::move(result))
+      .first->second;
 }

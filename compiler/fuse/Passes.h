@@ -14,7 +14,8 @@ namespace lockstep::fuse {
 #define GEN_PASS_REGISTRATION
 #include "compiler/fuse/FusePasses.h.inc"
 
-/// Input: functions of `train` operations on local shapes and `dist` collectives. Output: plan.kernel symbols, and functions of calls.
+/// Input: functions of `train` operations on local shapes and `dist`
+/// collectives. Output: plan.kernel symbols, and functions of calls.
 void buildFusePipeline(mlir::OpPassManager &manager);
 
 /// Registers the passes and `lockstep-fuse-pipeline`.

@@ -10,7 +10,8 @@ using namespace lockstep;
 void fuse::buildFusePipeline(OpPassManager &manager) {
   manager.addPass(createFuseDecomposePass());
   manager.addPass(createFuseSplitReductionsPass());
-  // Decompositions of several operations share masks, converted operands and statistics.
+  // Decompositions of several operations share masks, converted operands and
+  // statistics.
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
   manager.addPass(createFuseLayoutsPass());
@@ -20,5 +21,7 @@ void fuse::buildFusePipeline(OpPassManager &manager) {
 
 void fuse::registerFuse() {
   registerFusePasses();
-  PassPipelineRegistration<>("lockstep-fuse-pipeline", "Fuses local operations into kernels", [](OpPassManager &manager) { buildFusePipeline(manager); });
+  PassPipelineRegistration<>(
+      "lockstep-fuse-pipeline", "Fuses local operations into kernels",
+      [](OpPassManager &manager) { buildFusePipeline(manager); });
 }

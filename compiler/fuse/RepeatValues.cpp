@@ -8,8 +8,9 @@ using namespace lockstep::fuse;
 
 /// Most operations that are repeated for one value.
 static constexpr size_t kMaxCone = 16;
-/// A costly operation (exp, tanh, ...) on one element takes the time in which a processor moves so many bytes: vectorised, about a nanosecond on one
-/// core, of which all cores share the memory's bandwidth.
+/// A costly operation (exp, tanh, ...) on one element takes the time in which a
+/// processor moves so many bytes: vectorised, about a nanosecond on one core,
+/// of which all cores share the memory's bandwidth.
 static constexpr int64_t kCostlyBytes = 4;
 
 namespace {
@@ -22,26 +23,32 @@ struct Cone {
 
 } // namespace
 
-void Grouping::replaceArgument(Node &node, Value value, ArrayRef<Value> leaves) {
+void Grouping::replaceArgument(Node &node, Value value,
+                               ArrayRef<Value> leaves) {
   node.arguments.remove(value);
   node.arguments.insert(leaves.begin(), leaves.end());
   for (Value leaf : leaves)
     if (Node *owner = getOwner(leaf))
       graph.addEdge(*owner, node);
   Node *owner = getOwner(value);
-  if (llvm::none_of(node.arguments, [&](Value argument) { return getOwner(argument) == owner; }))
+  if (llvm::none_of(node.arguments, [&](Value argument) {
+        return getOwner(argument) == owner;
+      }))
     graph.removeEdge(*owner, node);
 }
 
-/// The price of the costly operations of a cone in a reader that does not have them yet. A kernel with a second pass evaluates them twice, one
-/// that broadcasts the value once per reading.
-int64_t Grouping::getCostlyBytes(const Node &reader, Value value, ArrayRef<Operation *> cone, bool moves) {
+/// The price of the costly operations of a cone in a reader that does not have
+/// them yet. A kernel with a second pass evaluates them twice, one that
+/// broadcasts the value once per reading.
+int64_t Grouping::getCostlyBytes(const Node &reader, Value value,
+                                 ArrayRef<Operation *> cone, bool moves) {
   int64_t evaluations = 0, costly = 0;
   for (Operation *op : reader.members)
     for (Value operand : op->getOperands())
       for (const Leaf &leaf : operands.getLeaves(operand))
         if (leaf.root == value)
-          evaluations = std::max(evaluations, std::max(getElements(operand), getElements(value)));
+          evaluations = std::max(
+              evaluations, std::max(getElements(operand), getElements(value)));
   if (!reader.late.empty())
     evaluations *= 2;
   if (moves)
@@ -51,8 +58,10 @@ int64_t Grouping::getCostlyBytes(const Node &reader, Value value, ArrayRef<Opera
   return evaluations * costly * kCostlyBytes;
 }
 
-/// Decides by bytes moved, and by costly operations as so many bytes. Storing `value` writes it once and lets each reader read it; repeating it lets each reader read the leaves that it does
-/// not read anyway, and stores leaves that were inside the owner.
+/// Decides by bytes moved, and by costly operations as so many bytes. Storing
+/// `value` writes it once and lets each reader read it; repeating it lets each
+/// reader read the leaves that it does not read anyway, and stores leaves that
+/// were inside the owner.
 void Grouping::repeatValue(Value value, Node &owner) {
   SmallVector<Node *> readers;
   for (Node *node : owner.successors)
@@ -63,7 +72,10 @@ void Grouping::repeatValue(Value value, Node &owner) {
     return;
 
   auto isExternal = [&](Value candidate) {
-    return operands.isRequired(candidate) || llvm::any_of(owner.successors, [&](Node *node) { return node->arguments.contains(candidate); });
+    return operands.isRequired(candidate) ||
+           llvm::any_of(owner.successors, [&](Node *node) {
+             return node->arguments.contains(candidate);
+           });
   };
   Cone cone;
   SmallVector<Operation *> worklist{value.getDefiningOp()};
@@ -75,7 +87,9 @@ void Grouping::repeatValue(Value value, Node &owner) {
       return;
     for (const Leaf &leaf : getOperandLeaves(op)) {
       Operation *root = leaf.root.getDefiningOp();
-      bool inside = getOwner(leaf.root) == &owner && root->hasTrait<train::Pointwise>() && owner.levels.lookup(root) == Level::Element;
+      bool inside = getOwner(leaf.root) == &owner &&
+                    root->hasTrait<train::Pointwise>() &&
+                    owner.levels.lookup(root) == Level::Element;
       if (inside && !isExternal(leaf.root))
         worklist.push_back(root);
       else
@@ -83,16 +97,23 @@ void Grouping::repeatValue(Value value, Node &owner) {
     }
   }
 
-  int64_t stored = getBytes(value) * static_cast<int64_t>(1 + readers.size()), repeated = 0;
+  int64_t stored = getBytes(value) * static_cast<int64_t>(1 + readers.size()),
+          repeated = 0;
   for (Value leaf : cone.leaves)
     if (getOwner(leaf) == &owner && !isExternal(leaf))
       repeated += getBytes(leaf);
-  // What nobody in the owner needs any more moves, and costs nothing more than before.
-  bool moves = readers.size() == 1 && llvm::none_of(owner.members, [&](Operation *op) {
-    return !cone.members.contains(op) && llvm::any_of(getOperandLeaves(op), [&](const Leaf &leaf) { return leaf.root == value; });
-  });
+  // What nobody in the owner needs any more moves, and costs nothing more than
+  // before.
+  bool moves =
+      readers.size() == 1 && llvm::none_of(owner.members, [&](Operation *op) {
+        return !cone.members.contains(op) &&
+               llvm::any_of(getOperandLeaves(op), [&](const Leaf &leaf) {
+                 return leaf.root == value;
+               });
+      });
   for (Node *reader : readers) {
-    repeated += getCostlyBytes(*reader, value, cone.members.getArrayRef(), moves);
+    repeated +=
+        getCostlyBytes(*reader, value, cone.members.getArrayRef(), moves);
     int64_t arguments = static_cast<int64_t>(reader->arguments.size()) - 1;
     for (Value leaf : cone.leaves) {
       if (reader->arguments.contains(leaf))
@@ -107,7 +128,8 @@ void Grouping::repeatValue(Value value, Node &owner) {
     return;
   for (Node *reader : readers) {
     reader->repeated.insert(cone.members.begin(), cone.members.end());
-    replaceArgument(*reader, value, SmallVector<Value>(cone.leaves.begin(), cone.leaves.end()));
+    replaceArgument(*reader, value,
+                    SmallVector<Value>(cone.leaves.begin(), cone.leaves.end()));
   }
 }
 

@@ -11,7 +11,8 @@ namespace lockstep::fuse {
 using namespace mlir;
 using namespace lockstep;
 
-/// A divisor of `elements` between `least` and `most`, the largest one; 0 if there is none.
+/// A divisor of `elements` between `least` and `most`, the largest one; 0 if
+/// there is none.
 static int64_t findChunk(int64_t elements, int64_t least, int64_t most) {
   for (int64_t chunk = std::min(elements, most); chunk >= least; --chunk)
     if (elements % chunk == 0)
@@ -19,8 +20,10 @@ static int64_t findChunk(int64_t elements, int64_t least, int64_t most) {
   return 0;
 }
 
-/// `value` as [chunks, chunk size], zeros appended where no divisor serves as chunk size (so only for sums).
-static Value cutIntoChunks(train::TensorBuilder &b, Value value, int64_t threshold) {
+/// `value` as [chunks, chunk size], zeros appended where no divisor serves as
+/// chunk size (so only for sums).
+static Value cutIntoChunks(train::TensorBuilder &b, Value value,
+                           int64_t threshold) {
   int64_t elements = train::getTensorType(value).getNumElements();
   if (elements <= threshold)
     return b.reshape(value, {1, elements});
@@ -28,15 +31,20 @@ static Value cutIntoChunks(train::TensorBuilder &b, Value value, int64_t thresho
     return b.reshape(value, {elements / chunk, chunk});
   int64_t chunk = threshold / 2, chunks = (elements + chunk - 1) / chunk;
   Value zero = b.scalar(train::getElementType(value), 0);
-  Value padded = train::PadOp::create(b.getBuilder(), b.getLoc(), b.reshape(value, {elements}), zero, ArrayRef<int64_t>{0}, ArrayRef<int64_t>{chunks * chunk - elements}, ArrayRef<int64_t>{0});
+  Value padded = train::PadOp::create(
+      b.getBuilder(), b.getLoc(), b.reshape(value, {elements}), zero,
+      ArrayRef<int64_t>{0}, ArrayRef<int64_t>{chunks * chunk - elements},
+      ArrayRef<int64_t>{0});
   return b.reshape(padded, {chunks, chunk});
 }
 
-/// sqrt of the sum of all partial sums; the partial sums of all operands lie one behind the other.
+/// sqrt of the sum of all partial sums; the partial sums of all operands lie
+/// one behind the other.
 static void splitGlobalNorm(train::GlobalNormOp op, int64_t threshold) {
   OpBuilder builder(op);
   train::TensorBuilder b(builder, op.getLoc());
-  Type type = train::getElementType(op.getResult()), computeType = train::getComputeType(type);
+  Type type = train::getElementType(op.getResult()),
+       computeType = train::getComputeType(type);
   SmallVector<Value> partials;
   int64_t total = 0;
   for (Value operand : op.getOperands_()) {
@@ -45,11 +53,15 @@ static void splitGlobalNorm(train::GlobalNormOp op, int64_t threshold) {
     total += train::getShape(partials.back())[0];
   }
   if (partials.empty())
-    partials.push_back(b.constant(RankedTensorType::get({1}, computeType), 0)), total = 1;
+    partials.push_back(b.constant(RankedTensorType::get({1}, computeType), 0)),
+        total = 1;
   Value joined = partials.front();
   if (partials.size() > 1)
-    joined = plan::JoinOp::create(builder, op.getLoc(), RankedTensorType::get({total}, computeType), partials);
-  op.getResult().replaceAllUsesWith(b.convert(b.sqrt(b.sum(joined, {0})), type));
+    joined = plan::JoinOp::create(builder, op.getLoc(),
+                                  RankedTensorType::get({total}, computeType),
+                                  partials);
+  op.getResult().replaceAllUsesWith(
+      b.convert(b.sqrt(b.sum(joined, {0})), type));
   op.erase();
 }
 
@@ -62,15 +74,18 @@ static void splitReduce(train::ReduceOp op, int64_t threshold) {
   bool isSum = op.getKind() == train::ReduceKind::Sum;
   if (isSum)
     operand = b.convertToCompute(operand);
-  Value partials = b.reduce(op.getKind(), cutIntoChunks(b, operand, threshold), {1});
+  Value partials =
+      b.reduce(op.getKind(), cutIntoChunks(b, operand, threshold), {1});
   Value result = b.convert(b.reduce(op.getKind(), partials, {0}), type);
-  op.getResult().replaceAllUsesWith(b.reshape(result, train::getShape(op.getResult())));
+  op.getResult().replaceAllUsesWith(
+      b.reshape(result, train::getShape(op.getResult())));
   op.erase();
 }
 
 namespace {
 
-struct FuseSplitReductions : fuse::impl::FuseSplitReductionsPassBase<FuseSplitReductions> {
+struct FuseSplitReductions
+    : fuse::impl::FuseSplitReductionsPassBase<FuseSplitReductions> {
   using Base::Base;
 
   void runOnOperation() override {
@@ -82,7 +97,9 @@ struct FuseSplitReductions : fuse::impl::FuseSplitReductionsPassBase<FuseSplitRe
     getOperation().walk([&](train::ReduceOp op) {
       int64_t elements = train::getTensorType(op.getOperand()).getNumElements();
       bool canPad = op.getKind() == train::ReduceKind::Sum;
-      if (train::getTensorType(op.getResult()).getNumElements() == 1 && elements > threshold && (canPad || findChunk(elements, threshold / 32, threshold)))
+      if (train::getTensorType(op.getResult()).getNumElements() == 1 &&
+          elements > threshold &&
+          (canPad || findChunk(elements, threshold / 32, threshold)))
         reduces.push_back(op);
     });
     for (train::ReduceOp op : reduces)

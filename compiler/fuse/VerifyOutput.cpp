@@ -12,13 +12,17 @@ using namespace lockstep;
 
 namespace {
 
-struct FuseVerifyOutput : fuse::impl::FuseVerifyOutputPassBase<FuseVerifyOutput> {
+struct FuseVerifyOutput
+    : fuse::impl::FuseVerifyOutputPassBase<FuseVerifyOutput> {
   void runOnOperation() override {
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       auto result = function.walk([](Operation *op) -> WalkResult {
-        if (isa<func::FuncOp, func::ReturnOp, plan::CallOp, plan::ViewOp, plan::JoinOp, train::AccumulateOp, train::YieldOp, dist::CollectiveOpInterface, dist::CoordinateOp>(op))
+        if (isa<func::FuncOp, func::ReturnOp, plan::CallOp, plan::ViewOp,
+                plan::JoinOp, train::AccumulateOp, train::YieldOp,
+                dist::CollectiveOpInterface, dist::CoordinateOp>(op))
           return WalkResult::advance();
-        return op->emitOpError("expected only kernel calls, views and collectives after fuse");
+        return op->emitOpError(
+            "expected only kernel calls, views and collectives after fuse");
       });
       if (result.wasInterrupted())
         return signalPassFailure();

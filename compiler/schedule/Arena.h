@@ -11,9 +11,12 @@ namespace lockstep::schedule {
 /// All buffers begin at multiples of this: a cache line, and the widest vector.
 constexpr int64_t kAlignment = 64;
 
-inline int64_t alignUp(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+inline int64_t alignUp(int64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
 
-/// A value that is in memory from position `first` to position `last`, both included.
+/// A value that is in memory from position `first` to position `last`, both
+/// included.
 struct Lifetime {
   int64_t bytes, first, last;
 };
@@ -23,10 +26,12 @@ struct ArenaLayout {
   int64_t bytes = 0;
 };
 
-/// Gives lifetimes that meet disjoint ranges. Best fit, largest first (ties: earlier first), so the result depends on nothing but the arguments.
+/// Gives lifetimes that meet disjoint ranges. Best fit, largest first (ties:
+/// earlier first), so the result depends on nothing but the arguments.
 ArenaLayout assignArena(llvm::ArrayRef<Lifetime> lifetimes);
 
-/// The most bytes that are alive at one position, and that position: no arena can be smaller.
+/// The most bytes that are alive at one position, and that position: no arena
+/// can be smaller.
 std::pair<int64_t, int64_t> getPeak(llvm::ArrayRef<Lifetime> lifetimes);
 
 } // namespace lockstep::schedule

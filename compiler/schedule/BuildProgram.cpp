@@ -12,13 +12,19 @@ namespace {
 
 class ProgramBuilder {
 public:
-  ProgramBuilder(const SharedLayout &shared, int numShared, ArrayRef<int64_t> offsets, plan::ProgramOp program)
-      : shared(shared), numShared(numShared), offsets(offsets), block(program.getBody().front()), builder(OpBuilder::atBlockEnd(&block)) {}
+  ProgramBuilder(const SharedLayout &shared, int numShared,
+                 ArrayRef<int64_t> offsets, plan::ProgramOp program)
+      : shared(shared), numShared(numShared), offsets(offsets),
+        block(program.getBody().front()),
+        builder(OpBuilder::atBlockEnd(&block)) {}
 
-  /// Parameters, inputs and scalars, whether used or not, are the tables that the runtime fills and reads.
+  /// Parameters, inputs and scalars, whether used or not, are the tables that
+  /// the runtime fills and reads.
   void declareShared(Location loc) {
     for (const SharedBuffer &buffer : shared.getBuffers()) {
-      plan::BufferOp op = createBuffer(loc, plan::BufferType::get(buffer.type), buffer.kind, buffer.name, buffer.role, buffer.offset);
+      plan::BufferOp op =
+          createBuffer(loc, plan::BufferType::get(buffer.type), buffer.kind,
+                       buffer.name, buffer.role, buffer.offset);
       op->setDiscardableAttrs(buffer.attributes);
       known[{buffer.offset, 0, op.getType().getAsOpaquePointer()}] = op;
     }
@@ -31,40 +37,54 @@ public:
 
 private:
   /// At the head of the program, in the order of creation.
-  plan::BufferOp createBuffer(Location loc, plan::BufferType type, plan::BufferKind kind, StringAttr name, train::RoleAttr role, int64_t offset) {
+  plan::BufferOp createBuffer(Location loc, plan::BufferType type,
+                              plan::BufferKind kind, StringAttr name,
+                              train::RoleAttr role, int64_t offset) {
     OpBuilder::InsertionGuard guard(builder);
     if (lastBuffer)
       builder.setInsertionPointAfter(lastBuffer);
     else
       builder.setInsertionPointToStart(&block);
-    auto op = plan::BufferOp::create(builder, loc, type, kind, name, role, offset, 0);
+    auto op =
+        plan::BufferOp::create(builder, loc, type, kind, name, role, offset, 0);
     lastBuffer = op;
     return op;
   }
 
   Value getBuffer(const Operand &operand) {
     const Place &place = operand.place;
-    int64_t base = place.storage < numShared ? shared[place.storage].offset : shared.getBytes() + offsets[place.storage - numShared];
+    int64_t base = place.storage < numShared
+                       ? shared[place.storage].offset
+                       : shared.getBytes() + offsets[place.storage - numShared];
     auto type = plan::BufferType::get(operand.type);
-    Value &buffer = known[{base + place.offset, place.stride, type.getAsOpaquePointer()}];
+    Value &buffer =
+        known[{base + place.offset, place.stride, type.getAsOpaquePointer()}];
     if (buffer)
       return buffer;
     // What moves with the iteration belongs to the loop.
     if (place.stride)
-      buffer = plan::BufferOp::create(builder, builder.getUnknownLoc(), type, plan::BufferKind::Temporary, StringAttr(), train::RoleAttr(), base + place.offset, place.stride);
+      buffer = plan::BufferOp::create(
+          builder, builder.getUnknownLoc(), type, plan::BufferKind::Temporary,
+          StringAttr(), train::RoleAttr(), base + place.offset, place.stride);
     else
-      buffer = createBuffer(builder.getUnknownLoc(), type, plan::BufferKind::Temporary, StringAttr(), train::RoleAttr(), base + place.offset);
+      buffer = createBuffer(builder.getUnknownLoc(), type,
+                            plan::BufferKind::Temporary, StringAttr(),
+                            train::RoleAttr(), base + place.offset);
     return buffer;
   }
   SmallVector<Value> getBuffers(ArrayRef<Operand> operands) {
-    return llvm::map_to_vector(operands, [&](const Operand &operand) { return getBuffer(operand); });
+    return llvm::map_to_vector(
+        operands, [&](const Operand &operand) { return getBuffer(operand); });
   }
 
   void build(const Step &step) {
-    SmallVector<Value> inputs = getBuffers(step.inputs), outputs = getBuffers(step.outputs);
+    SmallVector<Value> inputs = getBuffers(step.inputs),
+                       outputs = getBuffers(step.outputs);
     switch (step.kind) {
     case Step::Kind::Launch:
-      plan::LaunchOp::create(builder, step.loc, FlatSymbolRefAttr::get(step.kernel), builder.getI64IntegerAttr(step.segments), inputs, outputs);
+      plan::LaunchOp::create(
+          builder, step.loc, FlatSymbolRefAttr::get(step.kernel),
+          builder.getI64IntegerAttr(step.segments), inputs, outputs);
       break;
     case Step::Kind::Start:
       buildStart(step, inputs, outputs);
@@ -84,7 +104,8 @@ private:
       builder.setInsertionPointToStart(&loop.getBody().emplaceBlock());
       auto outside = known;
       build(step.body);
-      // Buffers of the loop's own are not visible behind it; those without a stride stand before everything.
+      // Buffers of the loop's own are not visible behind it; those without a
+      // stride stand before everything.
       for (auto &[key, value] : known)
         if (std::get<1>(key) == 0)
           outside[key] = value;
@@ -100,19 +121,30 @@ private:
     for (dist::AxisAttr axis : collective.getCollectiveAxes()) {
       std::string name = axis.getName().str();
       if (!axis.isWhole())
-        name += ":(" + std::to_string(axis.getPreSize()) + ")" + std::to_string(axis.getSize());
+        name += ":(" + std::to_string(axis.getPreSize()) + ")" +
+                std::to_string(axis.getSize());
       axes.push_back(builder.getStringAttr(name));
     }
     using Kind = plan::CollectiveKind;
     train::ReduceKindAttr reduction;
     IntegerAttr root;
     Kind kind = llvm::TypeSwitch<Operation *, Kind>(step.collective)
-                    .Case<dist::AllReduceOp>([&](auto op) { return reduction = op.getKindAttr(), Kind::AllReduce; })
-                    .Case<dist::ReduceScatterOp>([&](auto op) { return reduction = op.getKindAttr(), Kind::ReduceScatter; })
-                    .Case<dist::BroadcastOp>([&](auto op) { return root = op.getRootAttr(), Kind::Broadcast; })
+                    .Case<dist::AllReduceOp>([&](auto op) {
+                      return reduction = op.getKindAttr(), Kind::AllReduce;
+                    })
+                    .Case<dist::ReduceScatterOp>([&](auto op) {
+                      return reduction = op.getKindAttr(), Kind::ReduceScatter;
+                    })
+                    .Case<dist::BroadcastOp>([&](auto op) {
+                      return root = op.getRootAttr(), Kind::Broadcast;
+                    })
                     .Default([](auto) { return Kind::AllGather; });
-    plan::CollectiveStartOp::create(builder, step.loc, plan::CollectiveKindAttr::get(builder.getContext(), kind), builder.getI64IntegerAttr(step.id), reduction,
-                                    collective.getCollectiveMesh(), builder.getArrayAttr(axes), root, inputs, outputs);
+    plan::CollectiveStartOp::create(
+        builder, step.loc,
+        plan::CollectiveKindAttr::get(builder.getContext(), kind),
+        builder.getI64IntegerAttr(step.id), reduction,
+        collective.getCollectiveMesh(), builder.getArrayAttr(axes), root,
+        inputs, outputs);
   }
 
   const SharedLayout &shared;
@@ -126,13 +158,20 @@ private:
 
 } // namespace
 
-plan::ProgramOp schedule::buildProgram(func::FuncOp function, const SharedLayout &shared, MemoryPlanner &planner, ArrayRef<int64_t> offsets, int64_t arenaBytes) {
+plan::ProgramOp schedule::buildProgram(func::FuncOp function,
+                                       const SharedLayout &shared,
+                                       MemoryPlanner &planner,
+                                       ArrayRef<int64_t> offsets,
+                                       int64_t arenaBytes) {
   OpBuilder builder(function);
   int64_t accumulation = 1;
-  if (auto attribute = function->getAttrOfType<IntegerAttr>(train::kAccumulationStepsAttr))
+  if (auto attribute =
+          function->getAttrOfType<IntegerAttr>(train::kAccumulationStepsAttr))
     accumulation = attribute.getInt();
   int64_t peak = shared.getBytes() + getPeak(planner.getLifetimes()).first;
-  auto program = plan::ProgramOp::create(builder, function.getLoc(), function.getSymName(), function.getSymName(), "all", arenaBytes, accumulation, shared.getPersistentBytes(), peak);
+  auto program = plan::ProgramOp::create(
+      builder, function.getLoc(), function.getSymName(), function.getSymName(),
+      "all", arenaBytes, accumulation, shared.getPersistentBytes(), peak);
   program.getBody().emplaceBlock();
   // What the function said about itself (the learning rate's schedule).
   for (NamedAttribute attribute : function->getDiscardableAttrs())

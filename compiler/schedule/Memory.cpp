@@ -7,13 +7,17 @@ using namespace mlir;
 using namespace lockstep;
 using namespace lockstep::schedule;
 
-static int64_t getBytes(Value value) { return plan::getTensorBytes(cast<RankedTensorType>(value.getType())); }
+static int64_t getBytes(Value value) {
+  return plan::getTensorBytes(cast<RankedTensorType>(value.getType()));
+}
 
 //===----------------------------------------------------------------------===//
 // Values and storages
 //===----------------------------------------------------------------------===//
 
-MemoryPlanner::MemoryPlanner(func::FuncOp function, const SharedLayout &shared) : function(function), shared(shared), numShared(static_cast<int>(shared.getBuffers().size())) {
+MemoryPlanner::MemoryPlanner(func::FuncOp function, const SharedLayout &shared)
+    : function(function), shared(shared),
+      numShared(static_cast<int>(shared.getBuffers().size())) {
   for (const SharedBuffer &buffer : shared.getBuffers())
     storages.push_back({plan::getTensorBytes(buffer.type), 0, 0, 0, {}});
   for (BlockArgument argument : function.getArguments())
@@ -28,7 +32,10 @@ Place MemoryPlanner::newStorage(Value value, int64_t bytes) {
 Place MemoryPlanner::getPlace(Value value) {
   if (auto view = value.getDefiningOp<plan::ViewOp>()) {
     Place place = getPlace(view.getOperand());
-    int64_t size = getBytes(view) / std::max<int64_t>(1, cast<RankedTensorType>(view.getType()).getNumElements());
+    int64_t size =
+        getBytes(view) /
+        std::max<int64_t>(
+            1, cast<RankedTensorType>(view.getType()).getNumElements());
     place.offset += static_cast<int64_t>(view.getOffset()) * size;
     return place;
   }
@@ -41,7 +48,8 @@ Operand MemoryPlanner::getOperand(Value value) {
   return operand;
 }
 
-/// The storage is in use at the present position, and throughout the loop if it comes from outside.
+/// The storage is in use at the present position, and throughout the loop if it
+/// comes from outside.
 void MemoryPlanner::touch(Place place) {
   Storage &storage = storages[place.storage];
   if (storage.first < 0)
@@ -54,7 +62,8 @@ void MemoryPlanner::touch(Place place) {
 SmallVector<Lifetime> MemoryPlanner::getLifetimes() const {
   SmallVector<Lifetime> lifetimes;
   for (const Storage &storage : ArrayRef(storages).drop_front(numShared))
-    lifetimes.push_back({storage.bytes, std::max<int64_t>(0, storage.first), std::max<int64_t>(0, storage.last)});
+    lifetimes.push_back({storage.bytes, std::max<int64_t>(0, storage.first),
+                         std::max<int64_t>(0, storage.last)});
   return lifetimes;
 }
 
@@ -72,7 +81,8 @@ std::string MemoryPlanner::describe(int storage) const {
   return text;
 }
 
-MemoryPlanner::BlockInfo MemoryPlanner::analyze(Block &block, ArrayRef<Replacement> replacements) {
+MemoryPlanner::BlockInfo
+MemoryPlanner::analyze(Block &block, ArrayRef<Replacement> replacements) {
   BlockInfo info;
   info.items = orderBlock(block, replacements);
   for (auto [index, item] : llvm::enumerate(info.items)) {
@@ -84,7 +94,8 @@ MemoryPlanner::BlockInfo MemoryPlanner::analyze(Block &block, ArrayRef<Replaceme
       // A bucket is in use until the wait.
       if (item.kind == Item::Kind::Wait)
         for (Value result : op->getResults())
-          info.lastRead[result] = std::max(info.lastRead.lookup(result), static_cast<int64_t>(index));
+          info.lastRead[result] = std::max(info.lastRead.lookup(result),
+                                           static_cast<int64_t>(index));
     }
   }
   for (Value value : block.getTerminator()->getOperands())
@@ -96,18 +107,24 @@ MemoryPlanner::BlockInfo MemoryPlanner::analyze(Block &block, ArrayRef<Replaceme
 // Places decided before the walk
 //===----------------------------------------------------------------------===//
 
-/// True if a call may write `result` into the memory of `argument`, which it may read.
-bool MemoryPlanner::mayWriteOver(Operation *writer, Value result, Value argument) {
+/// True if a call may write `result` into the memory of `argument`, which it
+/// may read.
+bool MemoryPlanner::mayWriteOver(Operation *writer, Value result,
+                                 Value argument) {
   unsigned number = cast<OpResult>(result).getResultNumber();
   // An accumulation may update what it carries, if nothing else there reads it.
   if (auto accumulate = dyn_cast<train::AccumulateOp>(writer))
-    return number < accumulate.getCarried().size() && getRoot(accumulate.getCarried()[number]) == argument && isWholeRoot(accumulate.getCarried()[number]) && argument.hasOneUse();
+    return number < accumulate.getCarried().size() &&
+           getRoot(accumulate.getCarried()[number]) == argument &&
+           isWholeRoot(accumulate.getCarried()[number]) && argument.hasOneUse();
   auto call = dyn_cast<plan::CallOp>(writer);
   if (!call)
     return false;
-  auto kernel = SymbolTable::lookupNearestSymbolFrom<plan::KernelOp>(call, call.getKernelAttr());
+  auto kernel = SymbolTable::lookupNearestSymbolFrom<plan::KernelOp>(
+      call, call.getKernelAttr());
   for (auto [index, operand] : llvm::enumerate(call->getOperands()))
-    if (getRoot(operand) == argument && (!isWholeRoot(operand) || !plan::canWriteOver(kernel, index, number)))
+    if (getRoot(operand) == argument &&
+        (!isWholeRoot(operand) || !plan::canWriteOver(kernel, index, number)))
       return false;
   return true;
 }
@@ -116,17 +133,26 @@ void MemoryPlanner::placeResults(BlockInfo &info) {
   llvm::DenseMap<Operation *, SmallVector<Value>> replaced;
   for (const Replacement &replacement : getReplacements(function))
     replaced[replacement.writer].push_back(replacement.argument);
-  for (auto [index, value] : llvm::enumerate(function.getBody().front().getTerminator()->getOperands())) {
+  for (auto [index, value] : llvm::enumerate(
+           function.getBody().front().getTerminator()->getOperands())) {
     int buffer = shared.findResult(function, index);
     Value root = getRoot(value);
-    if (buffer < 0 || (places.contains(root) && places.lookup(root).storage == buffer))
+    if (buffer < 0 ||
+        (places.contains(root) && places.lookup(root).storage == buffer))
       continue;
     Operation *writer = root.getDefiningOp();
-    bool direct = writer && isa<plan::CallOp, train::AccumulateOp>(writer) && isWholeRoot(value) && !reserved.contains(root) && info.index.contains(writer);
-    // Metrics have no old value; anything else must not be read after it is replaced.
+    bool direct = writer && isa<plan::CallOp, train::AccumulateOp>(writer) &&
+                  isWholeRoot(value) && !reserved.contains(root) &&
+                  info.index.contains(writer);
+    // Metrics have no old value; anything else must not be read after it is
+    // replaced.
     if (direct && shared[buffer].kind == plan::BufferKind::Persistent) {
-      auto *argument = llvm::find_if(replaced[writer], [&](Value argument) { return shared.find(argument) == buffer; });
-      direct = argument != replaced[writer].end() && mayWriteOver(writer, root, *argument) && info.lastRead.lookup(*argument) <= info.index.lookup(writer);
+      auto *argument = llvm::find_if(replaced[writer], [&](Value argument) {
+        return shared.find(argument) == buffer;
+      });
+      direct = argument != replaced[writer].end() &&
+               mayWriteOver(writer, root, *argument) &&
+               info.lastRead.lookup(*argument) <= info.index.lookup(writer);
     }
     if (direct)
       reserved[root] = {buffer, 0, 0};
@@ -135,18 +161,21 @@ void MemoryPlanner::placeResults(BlockInfo &info) {
   }
 }
 
-/// True if the value can be computed at a place of our choice: it is a call's result or a sum of an accumulation.
+/// True if the value can be computed at a place of our choice: it is a call's
+/// result or a sum of an accumulation.
 bool MemoryPlanner::mayMove(Value root, const BlockInfo &info) const {
   Operation *op = root.getDefiningOp();
   if (!op || !info.index.contains(op) || reserved.contains(root))
     return false;
   if (auto accumulate = dyn_cast<train::AccumulateOp>(op))
-    return cast<OpResult>(root).getResultNumber() >= accumulate.getCarried().size();
+    return cast<OpResult>(root).getResultNumber() >=
+           accumulate.getCarried().size();
   return isa<plan::CallOp>(op);
 }
 
-/// Gives the inputs of joins and of bucketed all-reduces neighbouring places, and all-reduces their inputs' places where nothing reads the
-/// inputs afterwards.
+/// Gives the inputs of joins and of bucketed all-reduces neighbouring places,
+/// and all-reduces their inputs' places where nothing reads the inputs
+/// afterwards.
 void MemoryPlanner::placeNeighbours(BlockInfo &info) {
   for (auto [index, item] : llvm::enumerate(info.items)) {
     Operation *op = item.ops.front();
@@ -167,7 +196,9 @@ void MemoryPlanner::placeNeighbours(BlockInfo &info) {
     int64_t bytes = 0;
     llvm::DenseSet<Value> seen;
     for (auto [number, input] : llvm::enumerate(reduce.getInputs()))
-      if (Value root = getRoot(input); isWholeRoot(input) && mayMove(root, info) && seen.insert(root).second) {
+      if (Value root = getRoot(input); isWholeRoot(input) &&
+                                       mayMove(root, info) &&
+                                       seen.insert(root).second) {
         members.push_back(number);
         bytes += alignUp(getBytes(input));
       }
@@ -177,10 +208,12 @@ void MemoryPlanner::placeNeighbours(BlockInfo &info) {
     for (unsigned number : members) {
       Value root = getRoot(reduce.getInputs()[number]);
       reserved[root] = place;
-      // Readers before the start, and the collective itself (start and wait), see the input.
+      // Readers before the start, and the collective itself (start and wait),
+      // see the input.
       bool readLater = llvm::any_of(getReaders(root), [&](Operation *reader) {
         auto it = info.index.find(reader);
-        return it == info.index.end() || it->second > static_cast<int64_t>(index);
+        return it == info.index.end() ||
+               it->second > static_cast<int64_t>(index);
       });
       if (!readLater)
         reserved[reduce.getOutputs()[number]] = place;
@@ -193,34 +226,48 @@ void MemoryPlanner::placeNeighbours(BlockInfo &info) {
 // The walk
 //===----------------------------------------------------------------------===//
 
-void MemoryPlanner::copy(Location loc, Operand from, Operand to, std::vector<Step> &steps) {
+void MemoryPlanner::copy(Location loc, Operand from, Operand to,
+                         std::vector<Step> &steps) {
   touch(from.place);
   touch(to.place);
   steps.push_back({Step::Kind::Copy, loc, {from}, {to}});
 }
 
 /// A reserved place, the place of an operand that dies here, or a new one.
-Place MemoryPlanner::placeCallResult(plan::CallOp call, unsigned result, bool alone, int64_t index, const BlockInfo &info) {
+Place MemoryPlanner::placeCallResult(plan::CallOp call, unsigned result,
+                                     bool alone, int64_t index,
+                                     const BlockInfo &info) {
   Value value = call->getResult(result);
   if (auto it = reserved.find(value); it != reserved.end())
     return it->second;
-  auto kernel = SymbolTable::lookupNearestSymbolFrom<plan::KernelOp>(call, call.getKernelAttr());
+  auto kernel = SymbolTable::lookupNearestSymbolFrom<plan::KernelOp>(
+      call, call.getKernelAttr());
   for (auto [number, operand] : llvm::enumerate(call->getOperands())) {
     Value root = getRoot(operand);
-    // The operand must be a temporary of this block that nothing reads later and no other operand or result shares.
-    if (!alone || !isa_and_nonnull<plan::CallOp>(root.getDefiningOp()) || !info.index.contains(root.getDefiningOp()) || reserved.contains(root) || info.lastRead.lookup(root) != index ||
-        !isWholeRoot(operand) || !plan::canWriteOver(kernel, number, result))
+    // The operand must be a temporary of this block that nothing reads later
+    // and no other operand or result shares.
+    if (!alone || !isa_and_nonnull<plan::CallOp>(root.getDefiningOp()) ||
+        !info.index.contains(root.getDefiningOp()) || reserved.contains(root) ||
+        info.lastRead.lookup(root) != index || !isWholeRoot(operand) ||
+        !plan::canWriteOver(kernel, number, result))
       continue;
     int storage = getPlace(root).storage;
-    bool isShared = llvm::count_if(call->getOperands(), [&](Value other) { return getPlace(other).storage == storage; }) > 1 ||
-                    llvm::any_of(call->getResults().take_front(result), [&](Value other) { return getPlace(other).storage == storage; });
+    bool isShared =
+        llvm::count_if(call->getOperands(),
+                       [&](Value other) {
+                         return getPlace(other).storage == storage;
+                       }) > 1 ||
+        llvm::any_of(call->getResults().take_front(result), [&](Value other) {
+          return getPlace(other).storage == storage;
+        });
     if (!isShared && storages[storage].bytes == getBytes(value))
       return {storage, 0, 0};
   }
   return newStorage(value, getBytes(value));
 }
 
-void MemoryPlanner::walkLaunch(const Item &item, int64_t index, BlockInfo &info, std::vector<Step> &steps) {
+void MemoryPlanner::walkLaunch(const Item &item, int64_t index, BlockInfo &info,
+                               std::vector<Step> &steps) {
   auto first = cast<plan::CallOp>(item.ops.front());
   Step step{Step::Kind::Launch, first.getLoc()};
   step.kernel = first.getKernelAttr().getAttr();
@@ -230,22 +277,28 @@ void MemoryPlanner::walkLaunch(const Item &item, int64_t index, BlockInfo &info,
     for (Value operand : call->getOperands())
       step.inputs.push_back(getOperand(operand));
     for (OpResult result : call->getResults()) {
-      places[result] = placeCallResult(call, result.getResultNumber(), item.ops.size() == 1, index, info);
+      places[result] = placeCallResult(call, result.getResultNumber(),
+                                       item.ops.size() == 1, index, info);
       step.outputs.push_back(getOperand(result));
     }
   }
   steps.push_back(std::move(step));
 }
 
-LogicalResult MemoryPlanner::walkStart(Operation *op, std::vector<Step> &steps) {
-  if (!isa<dist::AllReduceOp, dist::AllGatherOp, dist::ReduceScatterOp, dist::BroadcastOp>(op))
+LogicalResult MemoryPlanner::walkStart(Operation *op,
+                                       std::vector<Step> &steps) {
+  if (!isa<dist::AllReduceOp, dist::AllGatherOp, dist::ReduceScatterOp,
+           dist::BroadcastOp>(op))
     return op->emitOpError("is not supported by the runtime");
   Step step{Step::Kind::Start, op->getLoc()};
   step.collective = op;
   step.id = ids[op] = nextId++;
-  for (auto [input, output] : llvm::zip_equal(op->getOperands(), op->getResults())) {
+  for (auto [input, output] :
+       llvm::zip_equal(op->getOperands(), op->getResults())) {
     auto it = reserved.find(output);
-    places[output] = it != reserved.end() ? it->second : newStorage(output, getBytes(output));
+    places[output] = it != reserved.end()
+                         ? it->second
+                         : newStorage(output, getBytes(output));
     step.inputs.push_back(getOperand(input));
     step.outputs.push_back(getOperand(output));
   }
@@ -258,7 +311,8 @@ void MemoryPlanner::walkJoin(plan::JoinOp op, std::vector<Step> &steps) {
   touch(place);
   for (Value input : op.getInputs()) {
     Operand from = getOperand(input);
-    if (from.place.storage != place.storage || from.place.offset != place.offset)
+    if (from.place.storage != place.storage ||
+        from.place.offset != place.offset)
       copy(op.getLoc(), from, {place, from.type}, steps);
     place.offset += getBytes(input);
   }
@@ -280,7 +334,9 @@ LogicalResult MemoryPlanner::walk(BlockInfo &info, std::vector<Step> &steps) {
     case Item::Kind::Wait: {
       Step step{Step::Kind::Wait, op->getLoc()};
       step.id = ids.lookup(op);
-      for (Value value : llvm::concat<Value>(SmallVector<Value>(op->getOperands()), SmallVector<Value>(op->getResults())))
+      for (Value value :
+           llvm::concat<Value>(SmallVector<Value>(op->getOperands()),
+                               SmallVector<Value>(op->getResults())))
         getOperand(value);
       steps.push_back(std::move(step));
       break;
@@ -299,17 +355,21 @@ LogicalResult MemoryPlanner::walk(BlockInfo &info, std::vector<Step> &steps) {
 
 LogicalResult MemoryPlanner::run() {
   Block &block = function.getBody().front();
-  function.walk([&](dist::CoordinateOp op) { places[op.getResult()] = {shared.find(op.getResult()), 0, 0}; });
+  function.walk([&](dist::CoordinateOp op) {
+    places[op.getResult()] = {shared.find(op.getResult()), 0, 0};
+  });
   BlockInfo info = analyze(block, getReplacements(function));
   placeResults(info);
   if (failed(walk(info, steps)))
     return failure();
   ++position;
-  // Two results may be one value, or swap arguments: all are read before the first is written, unless that is impossible without a buffer.
+  // Two results may be one value, or swap arguments: all are read before the
+  // first is written, unless that is impossible without a buffer.
   SmallVector<std::pair<Operand, Operand>> copies;
   for (auto [value, buffer] : finalCopies) {
     Operand from = getOperand(value), to{{buffer, 0, 0}, from.type};
-    if (from.place.storage < numShared && from.place.storage != buffer && shared[from.place.storage].kind == plan::BufferKind::Persistent) {
+    if (from.place.storage < numShared && from.place.storage != buffer &&
+        shared[from.place.storage].kind == plan::BufferKind::Persistent) {
       Operand saved{newStorage(value, getBytes(value)), from.type};
       copy(value.getLoc(), from, saved, steps);
       from = saved;

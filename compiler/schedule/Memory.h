@@ -1,12 +1,17 @@
 //===- Memory.h - Where every value of a program lives ----------*- C++ -*-===//
 //
-// A *storage* is a range of the arena with a lifetime; a *place* is a byte offset in a storage. Walking the ordered items once, the planner
-// gives each value a place:
-//   - a result that replaces an argument is written over it (Order.h says where no reader is left), a metric into its scalar
-//   - inputs of a bucketed all-reduce are neighbours in one storage and are reduced in place; pieces of a join likewise
-//   - a result may take over the storage of an operand that dies there, where the kernel allows it (KernelModel.h)
+// A *storage* is a range of the arena with a lifetime; a *place* is a byte
+// offset in a storage. Walking the ordered items once, the planner gives each
+// value a place:
+//   - a result that replaces an argument is written over it (Order.h says where
+//   no reader is left), a metric into its scalar
+//   - inputs of a bucketed all-reduce are neighbours in one storage and are
+//   reduced in place; pieces of a join likewise
+//   - a result may take over the storage of an operand that dies there, where
+//   the kernel allows it (KernelModel.h)
 //   - views share their root's place
-// and writes down the steps of the program, copies and fills included, on places. Offsets come last (Arena.h).
+// and writes down the steps of the program, copies and fills included, on
+// places. Offsets come last (Arena.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef LOCKSTEP_COMPILER_SCHEDULE_MEMORY_H
@@ -50,7 +55,8 @@ struct Step {
   std::vector<Step> body;
 };
 
-/// What is kept between runs or given from outside: has one place in all programs of a module.
+/// What is kept between runs or given from outside: has one place in all
+/// programs of a module.
 struct SharedBuffer {
   plan::BufferKind kind;
   mlir::StringAttr name;
@@ -64,13 +70,15 @@ struct SharedBuffer {
 /// The shared buffers of a module, persistent ones first.
 class SharedLayout {
 public:
-  /// Adds the arguments and metrics of `function`. Fails, with an error, where something has no name or role, or one name has two types.
+  /// Adds the arguments and metrics of `function`. Fails, with an error, where
+  /// something has no name or role, or one name has two types.
   mlir::LogicalResult add(mlir::func::FuncOp function);
   /// Settles the offsets.
   void finish();
 
   int find(mlir::Value argument) const;
-  /// The buffer that a function's result replaces or fills, -1 if there is none.
+  /// The buffer that a function's result replaces or fills, -1 if there is
+  /// none.
   int findResult(mlir::func::FuncOp function, unsigned result) const;
   const SharedBuffer &operator[](int index) const { return buffers[index]; }
   llvm::ArrayRef<SharedBuffer> getBuffers() const { return buffers; }
@@ -79,7 +87,9 @@ public:
   int64_t getBytes() const { return bytes; }
 
 private:
-  mlir::LogicalResult addBuffer(mlir::Operation *user, plan::BufferKind kind, mlir::DictionaryAttr attributes, mlir::Type type, int &index);
+  mlir::LogicalResult addBuffer(mlir::Operation *user, plan::BufferKind kind,
+                                mlir::DictionaryAttr attributes,
+                                mlir::Type type, int &index);
 
   std::vector<SharedBuffer> buffers;
   llvm::DenseMap<mlir::Value, int> arguments;
@@ -95,7 +105,8 @@ public:
   mlir::LogicalResult run();
 
   std::vector<Step> &getSteps() { return steps; }
-  /// Lifetimes of storages that are not shared, in the order of their numbers from getNumShared() on.
+  /// Lifetimes of storages that are not shared, in the order of their numbers
+  /// from getNumShared() on.
   llvm::SmallVector<Lifetime> getLifetimes() const;
   int getNumShared() const { return numShared; }
   /// What a storage holds, for messages.
@@ -111,36 +122,45 @@ private:
   /// Uses of roots within one block.
   struct BlockInfo {
     std::vector<Item> items;
-    /// Index of the last item that reads a root; items.size() where the terminator does.
+    /// Index of the last item that reads a root; items.size() where the
+    /// terminator does.
     llvm::DenseMap<mlir::Value, int64_t> lastRead;
     /// Index of the item that computes a root.
     llvm::DenseMap<mlir::Operation *, int64_t> index;
   };
 
-  BlockInfo analyze(mlir::Block &block, llvm::ArrayRef<Replacement> replacements);
+  BlockInfo analyze(mlir::Block &block,
+                    llvm::ArrayRef<Replacement> replacements);
   mlir::LogicalResult walk(BlockInfo &info, std::vector<Step> &steps);
 
   // Places decided before the walk.
   void placeResults(BlockInfo &info);
-  bool mayWriteOver(mlir::Operation *writer, mlir::Value result, mlir::Value argument);
+  bool mayWriteOver(mlir::Operation *writer, mlir::Value result,
+                    mlir::Value argument);
   void placeNeighbours(BlockInfo &info);
   bool mayMove(mlir::Value root, const BlockInfo &info) const;
 
   // The walk.
-  void walkLaunch(const Item &item, int64_t index, BlockInfo &info, std::vector<Step> &steps);
-  Place placeCallResult(plan::CallOp call, unsigned result, bool alone, int64_t index, const BlockInfo &info);
+  void walkLaunch(const Item &item, int64_t index, BlockInfo &info,
+                  std::vector<Step> &steps);
+  Place placeCallResult(plan::CallOp call, unsigned result, bool alone,
+                        int64_t index, const BlockInfo &info);
   mlir::LogicalResult walkStart(mlir::Operation *op, std::vector<Step> &steps);
   void walkJoin(plan::JoinOp op, std::vector<Step> &steps);
-  mlir::LogicalResult walkLoop(train::AccumulateOp op, BlockInfo &info, std::vector<Step> &steps);
-  void placeCarried(train::AccumulateOp op, BlockInfo &body, llvm::ArrayRef<Place> carried);
-  void addSums(train::AccumulateOp op, llvm::ArrayRef<Place> sums, std::vector<Step> &steps);
+  mlir::LogicalResult walkLoop(train::AccumulateOp op, BlockInfo &info,
+                               std::vector<Step> &steps);
+  void placeCarried(train::AccumulateOp op, BlockInfo &body,
+                    llvm::ArrayRef<Place> carried);
+  void addSums(train::AccumulateOp op, llvm::ArrayRef<Place> sums,
+               std::vector<Step> &steps);
   plan::KernelOp getAddKernel(mlir::Type element, bool increments);
 
   Place newStorage(mlir::Value value, int64_t bytes);
   Place getPlace(mlir::Value value);
   Operand getOperand(mlir::Value value);
   void touch(Place place);
-  void copy(mlir::Location loc, Operand from, Operand to, std::vector<Step> &steps);
+  void copy(mlir::Location loc, Operand from, Operand to,
+            std::vector<Step> &steps);
 
   mlir::func::FuncOp function;
   const SharedLayout &shared;

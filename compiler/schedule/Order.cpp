@@ -1,20 +1,25 @@
 //===- Order.cpp - In which order a block runs ----------------------------===//
 //
-// Forward list scheduling of one compute stream and one stream per kind of network, by times that need only be roughly right: they decide whether
-// a collective's consumer should let other work go first. Two policies are tried and the one with the lower peak of memory is taken.
+// Forward list scheduling of one compute stream and one stream per kind of
+// network, by times that need only be roughly right: they decide whether a
+// collective's consumer should let other work go first. Two policies are tried
+// and the one with the lower peak of memory is taken.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/schedule/Order.h"
-#include "llvm/ADT/STLExtras.h"
 #include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
 using namespace lockstep;
 using namespace lockstep::schedule;
 
-/// A processor core's and a network's speed: flops and bytes per second, and what starting something costs.
-static constexpr double kFlops = 1e11, kMemory = 1e10, kLaunch = 2e-6, kNetwork = 2e9, kLatency = 3e-5;
-/// Calls of a loop kernel are joined into one launch where all results of one are at most so large.
+/// A processor core's and a network's speed: flops and bytes per second, and
+/// what starting something costs.
+static constexpr double kFlops = 1e11, kMemory = 1e10, kLaunch = 2e-6,
+                        kNetwork = 2e9, kLatency = 3e-5;
+/// Calls of a loop kernel are joined into one launch where all results of one
+/// are at most so large.
 static constexpr int64_t kSmallResult = 1 << 16;
 
 //===----------------------------------------------------------------------===//
@@ -27,9 +32,13 @@ Value schedule::getRoot(Value value) {
   return value;
 }
 
-static int64_t getBytes(Value value) { return plan::getTensorBytes(cast<RankedTensorType>(value.getType())); }
+static int64_t getBytes(Value value) {
+  return plan::getTensorBytes(cast<RankedTensorType>(value.getType()));
+}
 
-bool schedule::isWholeRoot(Value value) { return getBytes(value) == getBytes(getRoot(value)); }
+bool schedule::isWholeRoot(Value value) {
+  return getBytes(value) == getBytes(getRoot(value));
+}
 
 llvm::SetVector<Value> schedule::getReads(Operation *op) {
   llvm::SetVector<Value> reads;
@@ -51,7 +60,8 @@ llvm::SetVector<Operation *> schedule::getReaders(Value root) {
     for (Operation *user : worklist.pop_back_val().getUsers()) {
       if (auto view = dyn_cast<plan::ViewOp>(user))
         worklist.push_back(view);
-      else if (Operation *reader = root.getParentBlock()->findAncestorOpInBlock(*user))
+      else if (Operation *reader =
+                   root.getParentBlock()->findAncestorOpInBlock(*user))
         readers.insert(reader);
     }
   }
@@ -63,15 +73,26 @@ SmallVector<Replacement> schedule::getReplacements(func::FuncOp function) {
   Block &block = function.getBody().front();
   llvm::DenseMap<std::pair<Attribute, Attribute>, BlockArgument> byName;
   for (BlockArgument argument : block.getArguments())
-    byName[{function.getArgAttr(argument.getArgNumber(), train::TrainDialect::kRoleAttr), function.getArgAttr(argument.getArgNumber(), train::TrainDialect::kNameAttr)}] = argument;
-  for (auto [index, value] : llvm::enumerate(block.getTerminator()->getOperands())) {
-    Attribute name = function.getResultAttr(index, train::TrainDialect::kNameAttr), role = function.getResultAttr(index, train::TrainDialect::kRoleAttr);
+    byName[{function.getArgAttr(argument.getArgNumber(),
+                                train::TrainDialect::kRoleAttr),
+            function.getArgAttr(argument.getArgNumber(),
+                                train::TrainDialect::kNameAttr)}] = argument;
+  for (auto [index, value] :
+       llvm::enumerate(block.getTerminator()->getOperands())) {
+    Attribute name =
+                  function.getResultAttr(index, train::TrainDialect::kNameAttr),
+              role =
+                  function.getResultAttr(index, train::TrainDialect::kRoleAttr);
     Operation *writer = getRoot(value).getDefiningOp();
     if (!writer || writer->getBlock() != &block || !isWholeRoot(value))
       continue;
     BlockArgument argument = byName.lookup({role, name});
-    // A reader that stands before the writer will run before it; one behind it may depend on it.
-    if (argument && argument.getType() == value.getType() && llvm::none_of(getReaders(argument), [&](Operation *reader) { return writer->isBeforeInBlock(reader); }))
+    // A reader that stands before the writer will run before it; one behind it
+    // may depend on it.
+    if (argument && argument.getType() == value.getType() &&
+        llvm::none_of(getReaders(argument), [&](Operation *reader) {
+          return writer->isBeforeInBlock(reader);
+        }))
       replacements.push_back({argument, writer});
   }
   return replacements;
@@ -105,7 +126,8 @@ public:
 private:
   Order listSchedule(bool freeMemoryFirst) const;
   int64_t getPeakBytes(const Order &order) const;
-  int64_t getGrowth(size_t task, const llvm::DenseMap<Value, int64_t> &readers) const;
+  int64_t getGrowth(size_t task,
+                    const llvm::DenseMap<Value, int64_t> &readers) const;
   std::vector<SmallVector<size_t, 1>> joinCalls(const Order &order) const;
   bool mayJoin(size_t task) const;
 
@@ -120,10 +142,13 @@ private:
 static double estimateSeconds(Operation *op) {
   double flops = 0, bytes = 0;
   op->walk([&](plan::CallOp call) {
-    auto kernel = SymbolTable::lookupNearestSymbolFrom<plan::KernelOp>(call, call.getKernelAttr());
+    auto kernel = SymbolTable::lookupNearestSymbolFrom<plan::KernelOp>(
+        call, call.getKernelAttr());
     flops += kernel.getFlops().convertToDouble();
-    for (Type type : llvm::concat<const Type>(call->getOperandTypes(), call->getResultTypes()))
-      bytes += static_cast<double>(plan::getTensorBytes(cast<RankedTensorType>(type)));
+    for (Type type : llvm::concat<const Type>(call->getOperandTypes(),
+                                              call->getResultTypes()))
+      bytes += static_cast<double>(
+          plan::getTensorBytes(cast<RankedTensorType>(type)));
   });
   double seconds = std::max(flops / kFlops, bytes / kMemory) + kLaunch;
   if (auto accumulate = dyn_cast<train::AccumulateOp>(op))
@@ -146,7 +171,8 @@ BlockOrder::BlockOrder(Block &block, ArrayRef<Replacement> replacements) {
     if (task.isCollective) {
       double bytes = 0;
       for (Type type : op.getOperandTypes())
-        bytes += static_cast<double>(plan::getTensorBytes(cast<RankedTensorType>(type)));
+        bytes += static_cast<double>(
+            plan::getTensorBytes(cast<RankedTensorType>(type)));
       task.seconds = kLatency + bytes / kNetwork;
     }
     for (Value value : task.reads) {
@@ -165,17 +191,21 @@ BlockOrder::BlockOrder(Block &block, ArrayRef<Replacement> replacements) {
   for (const Replacement &replacement : replacements)
     for (Operation *reader : getReaders(replacement.argument))
       if (reader != replacement.writer && numbers.contains(reader))
-        tasks[numbers[replacement.writer]].predecessors.push_back(numbers[reader]);
+        tasks[numbers[replacement.writer]].predecessors.push_back(
+            numbers[reader]);
   for (size_t number = 0; number < tasks.size(); ++number) {
     llvm::sort(tasks[number].predecessors);
-    tasks[number].predecessors.erase(llvm::unique(tasks[number].predecessors), tasks[number].predecessors.end());
+    tasks[number].predecessors.erase(llvm::unique(tasks[number].predecessors),
+                                     tasks[number].predecessors.end());
     for (size_t predecessor : tasks[number].predecessors)
       tasks[predecessor].successors.push_back(number);
   }
 }
 
 /// Bytes by which memory grows if the task runs now.
-int64_t BlockOrder::getGrowth(size_t number, const llvm::DenseMap<Value, int64_t> &readers) const {
+int64_t
+BlockOrder::getGrowth(size_t number,
+                      const llvm::DenseMap<Value, int64_t> &readers) const {
   const Task &task = tasks[number];
   int64_t growth = 0;
   if (!task.isCollective)
@@ -187,8 +217,9 @@ int64_t BlockOrder::getGrowth(size_t number, const llvm::DenseMap<Value, int64_t
   return growth;
 }
 
-/// Ready collectives first. Then work that waits for nothing: in the given order, or, with `freeMemoryFirst`, what frees memory before the rest.
-/// Then what waits least.
+/// Ready collectives first. Then work that waits for nothing: in the given
+/// order, or, with `freeMemoryFirst`, what frees memory before the rest. Then
+/// what waits least.
 Order BlockOrder::listSchedule(bool freeMemoryFirst) const {
   Order order;
   order.start.assign(tasks.size(), 0);
@@ -205,10 +236,13 @@ Order BlockOrder::listSchedule(bool freeMemoryFirst) const {
   while (!ready.empty()) {
     auto key = [&](size_t number) {
       double stall = std::max(0.0, order.available[number] - now);
-      bool grows = freeMemoryFirst && stall == 0 && getGrowth(number, readers) > 0;
-      return std::make_tuple(!tasks[number].isCollective || stall > 0, stall, grows, number);
+      bool grows =
+          freeMemoryFirst && stall == 0 && getGrowth(number, readers) > 0;
+      return std::make_tuple(!tasks[number].isCollective || stall > 0, stall,
+                             grows, number);
     };
-    auto *best = llvm::min_element(ready, [&](size_t a, size_t b) { return key(a) < key(b); });
+    auto *best = llvm::min_element(
+        ready, [&](size_t a, size_t b) { return key(a) < key(b); });
     size_t number = *best;
     ready.erase(best);
     const Task &task = tasks[number];
@@ -224,7 +258,8 @@ Order BlockOrder::listSchedule(bool freeMemoryFirst) const {
     for (Value value : task.reads)
       --readers[value];
     for (size_t successor : task.successors) {
-      order.available[successor] = std::max(order.available[successor], finished);
+      order.available[successor] =
+          std::max(order.available[successor], finished);
       if (--missing[successor] == 0)
         ready.push_back(successor);
     }
@@ -253,26 +288,35 @@ int64_t BlockOrder::getPeakBytes(const Order &order) const {
 // Launches of several calls
 //===----------------------------------------------------------------------===//
 
-/// Updates, and loops with small results (sums of squares, bias gradients): running them early takes no memory to speak of.
+/// Updates, and loops with small results (sums of squares, bias gradients):
+/// running them early takes no memory to speak of.
 bool BlockOrder::mayJoin(size_t number) const {
   auto call = dyn_cast<plan::CallOp>(tasks[number].op);
   if (!call)
     return false;
-  auto kernel = SymbolTable::lookupNearestSymbolFrom<plan::KernelOp>(call, call.getKernelAttr());
+  auto kernel = SymbolTable::lookupNearestSymbolFrom<plan::KernelOp>(
+      call, call.getKernelAttr());
   if (kernel.getKind() == plan::KernelKind::Update)
     return true;
-  return kernel.getKind() == plan::KernelKind::Loop && llvm::all_of(call.getResultTypes(), [](Type type) { return plan::getTensorBytes(cast<RankedTensorType>(type)) <= kSmallResult; });
+  return kernel.getKind() == plan::KernelKind::Loop &&
+         llvm::all_of(call.getResultTypes(), [](Type type) {
+           return plan::getTensorBytes(cast<RankedTensorType>(type)) <=
+                  kSmallResult;
+         });
 }
 
-/// Tasks in order; later calls of a kernel move up to an earlier one where everything that they need is there.
-std::vector<SmallVector<size_t, 1>> BlockOrder::joinCalls(const Order &order) const {
+/// Tasks in order; later calls of a kernel move up to an earlier one where
+/// everything that they need is there.
+std::vector<SmallVector<size_t, 1>>
+BlockOrder::joinCalls(const Order &order) const {
   std::vector<SmallVector<size_t, 1>> steps;
   std::vector<size_t> position(tasks.size());
   llvm::DenseMap<Attribute, SmallVector<size_t>> byKernel;
   for (auto [index, number] : llvm::enumerate(order.tasks)) {
     position[number] = index;
     if (mayJoin(number))
-      byKernel[cast<plan::CallOp>(tasks[number].op).getKernelAttr()].push_back(number);
+      byKernel[cast<plan::CallOp>(tasks[number].op).getKernelAttr()].push_back(
+          number);
   }
   std::vector<bool> done(tasks.size());
   // The position of the step in which a task really runs.
@@ -282,9 +326,13 @@ std::vector<SmallVector<size_t, 1>> BlockOrder::joinCalls(const Order &order) co
     SmallVector<size_t, 1> step{number};
     done[number] = true;
     if (mayJoin(number))
-      for (size_t other : byKernel[cast<plan::CallOp>(tasks[number].op).getKernelAttr()])
+      for (size_t other :
+           byKernel[cast<plan::CallOp>(tasks[number].op).getKernelAttr()])
         if (!done[other] && order.available[other] <= order.start[number] &&
-            llvm::all_of(tasks[other].predecessors, [&](size_t predecessor) { return done[predecessor] && !llvm::is_contained(step, predecessor); })) {
+            llvm::all_of(tasks[other].predecessors, [&](size_t predecessor) {
+              return done[predecessor] &&
+                     !llvm::is_contained(step, predecessor);
+            })) {
           step.push_back(other);
           done[other] = true;
         }
@@ -294,15 +342,18 @@ std::vector<SmallVector<size_t, 1>> BlockOrder::joinCalls(const Order &order) co
 }
 
 std::vector<Item> BlockOrder::run() {
-  Order given = listSchedule(/*freeMemoryFirst=*/false), frugal = listSchedule(/*freeMemoryFirst=*/true);
-  const Order &order = getPeakBytes(frugal) < getPeakBytes(given) ? frugal : given;
+  Order given = listSchedule(/*freeMemoryFirst=*/false),
+        frugal = listSchedule(/*freeMemoryFirst=*/true);
+  const Order &order =
+      getPeakBytes(frugal) < getPeakBytes(given) ? frugal : given;
   std::vector<Item> items;
   SmallVector<Operation *> underWay;
   for (ArrayRef<size_t> step : joinCalls(order)) {
     // Wait for what this step reads.
     for (size_t number : step)
       for (Value value : tasks[number].reads)
-        if (auto *it = llvm::find(underWay, value.getDefiningOp()); value.getDefiningOp() && it != underWay.end()) {
+        if (auto *it = llvm::find(underWay, value.getDefiningOp());
+            value.getDefiningOp() && it != underWay.end()) {
           items.push_back({Item::Kind::Wait, {*it}});
           underWay.erase(it);
         }
@@ -315,7 +366,10 @@ std::vector<Item> BlockOrder::run() {
     // This rank's coordinates are filled in once.
     if (isa<dist::CoordinateOp>(op))
       continue;
-    Item item{isa<plan::JoinOp>(op) ? Item::Kind::Join : isa<train::AccumulateOp>(op) ? Item::Kind::Loop : Item::Kind::Launch, {}};
+    Item item{isa<plan::JoinOp>(op)          ? Item::Kind::Join
+              : isa<train::AccumulateOp>(op) ? Item::Kind::Loop
+                                             : Item::Kind::Launch,
+              {}};
     for (size_t number : step)
       item.ops.push_back(tasks[number].op);
     items.push_back(std::move(item));
@@ -325,4 +379,7 @@ std::vector<Item> BlockOrder::run() {
   return items;
 }
 
-std::vector<Item> schedule::orderBlock(Block &block, ArrayRef<Replacement> replacements) { return BlockOrder(block, replacements).run(); }
+std::vector<Item> schedule::orderBlock(Block &block,
+                                       ArrayRef<Replacement> replacements) {
+  return BlockOrder(block, replacements).run();
+}

@@ -13,7 +13,8 @@ namespace lockstep::schedule {
 struct Item {
   enum class Kind { Launch, Join, Start, Wait, Loop };
   Kind kind;
-  /// Launch: the independent calls of one kernel that are its segments. Otherwise the one operation (Wait: the collective's).
+  /// Launch: the independent calls of one kernel that are its segments.
+  /// Otherwise the one operation (Wait: the collective's).
   llvm::SmallVector<mlir::Operation *, 1> ops;
 };
 
@@ -24,20 +25,25 @@ bool isWholeRoot(mlir::Value value);
 /// The roots of everything that `op` reads, what regions capture included.
 llvm::SetVector<mlir::Value> getReads(mlir::Operation *op);
 
-/// The operations of the root's block that read it through views, themselves or in their regions.
+/// The operations of the root's block that read it through views, themselves or
+/// in their regions.
 llvm::SetVector<mlir::Operation *> getReaders(mlir::Value root);
 
-/// `writer` computes the value that the argument's memory holds in the next step.
+/// `writer` computes the value that the argument's memory holds in the next
+/// step.
 struct Replacement {
   mlir::Value argument;
   mlir::Operation *writer;
 };
-/// Results of the function that replace an argument of the same role and name, as far as every reader of the argument stands before the
-/// writer. The order then keeps them before it, and the result may be written over the argument.
+/// Results of the function that replace an argument of the same role and name,
+/// as far as every reader of the argument stands before the writer. The order
+/// then keeps them before it, and the result may be written over the argument.
 llvm::SmallVector<Replacement> getReplacements(mlir::func::FuncOp function);
 
-/// The steps of `block`. Every rank gets the same order: it depends on the block alone.
-std::vector<Item> orderBlock(mlir::Block &block, llvm::ArrayRef<Replacement> replacements);
+/// The steps of `block`. Every rank gets the same order: it depends on the
+/// block alone.
+std::vector<Item> orderBlock(mlir::Block &block,
+                             llvm::ArrayRef<Replacement> replacements);
 
 } // namespace lockstep::schedule
 

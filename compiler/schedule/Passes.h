@@ -15,12 +15,18 @@ namespace lockstep::schedule {
 #define GEN_PASS_REGISTRATION
 #include "compiler/schedule/SchedulePasses.h.inc"
 
-struct SchedulePipelineOptions : mlir::PassPipelineOptions<SchedulePipelineOptions> {
-  Option<int64_t> memoryLimit{*this, "memory-limit", llvm::cl::desc("Bytes of the arena per rank; 0: no limit"), llvm::cl::init(0)};
+struct SchedulePipelineOptions
+    : mlir::PassPipelineOptions<SchedulePipelineOptions> {
+  Option<int64_t> memoryLimit{
+      *this, "memory-limit",
+      llvm::cl::desc("Bytes of the arena per rank; 0: no limit"),
+      llvm::cl::init(0)};
 };
 
-/// Input: functions of plan.call and collectives. Output: plan.program symbols (and the kernels and meshes they use).
-void buildSchedulePipeline(mlir::OpPassManager &manager, const SchedulePipelineOptions &options);
+/// Input: functions of plan.call and collectives. Output: plan.program symbols
+/// (and the kernels and meshes they use).
+void buildSchedulePipeline(mlir::OpPassManager &manager,
+                           const SchedulePipelineOptions &options);
 
 /// Registers the passes and `lockstep-schedule-pipeline`.
 void registerSchedule();

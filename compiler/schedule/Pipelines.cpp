@@ -6,7 +6,8 @@
 using namespace mlir;
 using namespace lockstep;
 
-void schedule::buildSchedulePipeline(OpPassManager &manager, const SchedulePipelineOptions &options) {
+void schedule::buildSchedulePipeline(OpPassManager &manager,
+                                     const SchedulePipelineOptions &options) {
   manager.addPass(createScheduleProgramsPass({options.memoryLimit}));
   // A plan that could deadlock does not compile.
   manager.addPass(createScheduleVerifyCollectiveOrderPass());
@@ -15,5 +16,8 @@ void schedule::buildSchedulePipeline(OpPassManager &manager, const SchedulePipel
 
 void schedule::registerSchedule() {
   registerSchedulePasses();
-  PassPipelineRegistration<SchedulePipelineOptions>("lockstep-schedule-pipeline", "Orders kernel calls and places values in the arena", buildSchedulePipeline);
+  PassPipelineRegistration<SchedulePipelineOptions>(
+      "lockstep-schedule-pipeline",
+      "Orders kernel calls and places values in the arena",
+      buildSchedulePipeline);
 }

@@ -1,8 +1,8 @@
 //===- SchedulePrograms.cpp - Functions become programs -------------------===//
 #include "compiler/schedule/BuildProgram.h"
 #include "compiler/schedule/Passes.h"
-#include "llvm/ADT/STLExtras.h"
 #include "mlir/IR/Remarks.h"
+#include "llvm/ADT/STLExtras.h"
 #include <tuple>
 
 namespace lockstep::schedule {
@@ -25,25 +25,39 @@ static std::string formatBytes(int64_t bytes) {
 }
 
 /// The arena is too large: names what is alive where most is.
-static void reportHolders(func::FuncOp function, const SharedLayout &shared, const MemoryPlanner &planner, int64_t arenaBytes, int64_t limit) {
+static void reportHolders(func::FuncOp function, const SharedLayout &shared,
+                          const MemoryPlanner &planner, int64_t arenaBytes,
+                          int64_t limit) {
   SmallVector<std::pair<int64_t, std::string>> holders;
   for (const SharedBuffer &buffer : shared.getBuffers())
-    holders.push_back({plan::getTensorBytes(buffer.type), (plan::stringifyBufferKind(buffer.kind) + " '" + buffer.name.getValue() + "'").str()});
+    holders.push_back({plan::getTensorBytes(buffer.type),
+                       (plan::stringifyBufferKind(buffer.kind) + " '" +
+                        buffer.name.getValue() + "'")
+                           .str()});
   SmallVector<Lifetime> lifetimes = planner.getLifetimes();
   int64_t position = getPeak(lifetimes).second;
   for (auto [index, lifetime] : llvm::enumerate(lifetimes))
     if (lifetime.first <= position && position <= lifetime.last)
-      holders.push_back({lifetime.bytes, planner.describe(planner.getNumShared() + static_cast<int>(index))});
-  llvm::sort(holders, [](auto &a, auto &b) { return std::tie(b.first, a.second) < std::tie(a.first, b.second); });
-  InFlightDiagnostic error = function.emitError("@") << function.getSymName() << " needs " << formatBytes(arenaBytes) << " per rank, but the memory limit is " << formatBytes(limit)
-                                                     << "; raise --memory-limit, or use more ranks or a smaller batch; the largest holders:";
+      holders.push_back(
+          {lifetime.bytes,
+           planner.describe(planner.getNumShared() + static_cast<int>(index))});
+  llvm::sort(holders, [](auto &a, auto &b) {
+    return std::tie(b.first, a.second) < std::tie(a.first, b.second);
+  });
+  InFlightDiagnostic error =
+      function.emitError("@")
+      << function.getSymName() << " needs " << formatBytes(arenaBytes)
+      << " per rank, but the memory limit is " << formatBytes(limit)
+      << "; raise --memory-limit, or use more ranks or a smaller batch; the "
+         "largest holders:";
   for (auto &[bytes, text] : ArrayRef(holders).take_front(kListed))
     error << " [" << formatBytes(bytes) << " " << text << "]";
 }
 
 namespace {
 
-struct SchedulePrograms : schedule::impl::ScheduleProgramsPassBase<SchedulePrograms> {
+struct SchedulePrograms
+    : schedule::impl::ScheduleProgramsPassBase<SchedulePrograms> {
   using Base::Base;
 
   void runOnOperation() override {
@@ -56,7 +70,8 @@ struct SchedulePrograms : schedule::impl::ScheduleProgramsPassBase<ScheduleProgr
 
     std::vector<std::unique_ptr<MemoryPlanner>> planners;
     SmallVector<ArenaLayout> layouts;
-    // Programs do not run at the same time: they share the range for temporaries.
+    // Programs do not run at the same time: they share the range for
+    // temporaries.
     int64_t temporaries = 0;
     for (func::FuncOp function : functions) {
       planners.push_back(std::make_unique<MemoryPlanner>(function, shared));
@@ -66,15 +81,22 @@ struct SchedulePrograms : schedule::impl::ScheduleProgramsPassBase<ScheduleProgr
       temporaries = std::max(temporaries, layouts.back().bytes);
     }
     int64_t arenaBytes = shared.getBytes() + temporaries;
-    for (auto [function, planner, layout] : llvm::zip_equal(functions, planners, layouts)) {
+    for (auto [function, planner, layout] :
+         llvm::zip_equal(functions, planners, layouts)) {
       if (memoryLimit > 0 && shared.getBytes() + layout.bytes > memoryLimit) {
-        reportHolders(function, shared, *planner, shared.getBytes() + layout.bytes, memoryLimit);
+        reportHolders(function, shared, *planner,
+                      shared.getBytes() + layout.bytes, memoryLimit);
         return signalPassFailure();
       }
-      plan::ProgramOp program = buildProgram(function, shared, *planner, layout.offsets, arenaBytes);
-      remark::analysis(program.getLoc(), remark::RemarkOpts::name("memory").category("schedule"))
-          << remark::metric("program", program.getSymName()) << remark::metric("arena_bytes", arenaBytes) << remark::metric("persistent_bytes", shared.getPersistentBytes())
-          << remark::metric("alive_bytes", static_cast<int64_t>(program.getPeakBytes()));
+      plan::ProgramOp program =
+          buildProgram(function, shared, *planner, layout.offsets, arenaBytes);
+      remark::analysis(program.getLoc(),
+                       remark::RemarkOpts::name("memory").category("schedule"))
+          << remark::metric("program", program.getSymName())
+          << remark::metric("arena_bytes", arenaBytes)
+          << remark::metric("persistent_bytes", shared.getPersistentBytes())
+          << remark::metric("alive_bytes",
+                            static_cast<int64_t>(program.getPeakBytes()));
     }
     for (func::FuncOp function : functions)
       function.erase();

@@ -4,7 +4,8 @@
 using namespace mlir;
 using namespace lockstep;
 
-static void count(ModuleOp module, Block &block, int64_t times, schedule::ScheduleSummary &summary) {
+static void count(ModuleOp module, Block &block, int64_t times,
+                  schedule::ScheduleSummary &summary) {
   SymbolTable symbols(module);
   for (Operation &op : block) {
     if (auto launch = dyn_cast<plan::LaunchOp>(op)) {
@@ -13,23 +14,35 @@ static void count(ModuleOp module, Block &block, int64_t times, schedule::Schedu
       double elements = 1;
       if (kernel.getKind() == plan::KernelKind::Update) {
         elements = 0;
-        for (int64_t segment = 0; segment < static_cast<int64_t>(launch.getSegments()); ++segment)
-          elements += static_cast<double>(cast<plan::BufferType>(launch.getSegmentOutputs(segment).front().getType()).getTensor().getNumElements());
+        for (int64_t segment = 0;
+             segment < static_cast<int64_t>(launch.getSegments()); ++segment)
+          elements += static_cast<double>(
+              cast<plan::BufferType>(
+                  launch.getSegmentOutputs(segment).front().getType())
+                  .getTensor()
+                  .getNumElements());
       }
-      summary.flops += static_cast<double>(times) * elements * kernel.getFlops().convertToDouble();
+      summary.flops += static_cast<double>(times) * elements *
+                       kernel.getFlops().convertToDouble();
       for (Value buffer : op.getOperands())
-        summary.bytes += static_cast<double>(times) * static_cast<double>(cast<plan::BufferType>(buffer.getType()).getBytes());
+        summary.bytes +=
+            static_cast<double>(times) *
+            static_cast<double>(
+                cast<plan::BufferType>(buffer.getType()).getBytes());
     } else if (auto start = dyn_cast<plan::CollectiveStartOp>(op)) {
       summary.collectives += times;
       for (Value input : start.getInputs())
-        summary.collectiveBytes += times * cast<plan::BufferType>(input.getType()).getBytes();
+        summary.collectiveBytes +=
+            times * cast<plan::BufferType>(input.getType()).getBytes();
     } else if (auto loop = dyn_cast<plan::LoopOp>(op)) {
-      count(module, loop.getBody().front(), times * static_cast<int64_t>(loop.getSteps()), summary);
+      count(module, loop.getBody().front(),
+            times * static_cast<int64_t>(loop.getSteps()), summary);
     }
   }
 }
 
-schedule::ScheduleSummary schedule::summarize(ModuleOp module, llvm::StringRef entry) {
+schedule::ScheduleSummary schedule::summarize(ModuleOp module,
+                                              llvm::StringRef entry) {
   ScheduleSummary summary;
   for (auto program : module.getOps<plan::ProgramOp>()) {
     if (program.getEntry() != entry)

@@ -14,12 +14,14 @@ struct ScheduleSummary {
   int64_t launches = 0, collectives = 0;
   /// Bytes that this rank contributes to collectives.
   int64_t collectiveBytes = 0;
-  /// The arena, which is what a run allocates; persistent tensors in it; the most that is alive at once.
+  /// The arena, which is what a run allocates; persistent tensors in it; the
+  /// most that is alive at once.
   int64_t arenaBytes = 0, persistentBytes = 0, aliveBytes = 0;
   double flops = 0, bytes = 0;
 };
 
-/// Of the program whose entry is `entry` ("step" or "eval"), after schedule; all zeros where there is none.
+/// Of the program whose entry is `entry` ("step" or "eval"), after schedule;
+/// all zeros where there is none.
 ScheduleSummary summarize(mlir::ModuleOp module, llvm::StringRef entry);
 
 } // namespace lockstep::schedule

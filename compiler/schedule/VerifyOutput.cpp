@@ -11,11 +11,13 @@ using namespace lockstep;
 
 namespace {
 
-struct ScheduleVerifyOutput : schedule::impl::ScheduleVerifyOutputPassBase<ScheduleVerifyOutput> {
+struct ScheduleVerifyOutput
+    : schedule::impl::ScheduleVerifyOutputPassBase<ScheduleVerifyOutput> {
   void runOnOperation() override {
     for (Operation &op : *getOperation().getBody())
       if (!isa<plan::KernelOp, plan::ProgramOp, dist::MeshOp>(op)) {
-        op.emitOpError("expected only kernels, programs and meshes after schedule");
+        op.emitOpError(
+            "expected only kernels, programs and meshes after schedule");
         return signalPassFailure();
       }
   }

@@ -25,10 +25,13 @@ namespace lockstep::plan {
 /// Bytes of a tensor as a contiguous buffer; i1 takes one byte per element.
 int64_t getTensorBytes(mlir::RankedTensorType type);
 
-/// Verifies that tensors of types `given` may stand for a kernel's `formal` ones; `elements` is what tensor<1xT> of an update kernel
-/// stands for, -1 until it is known. `what` names them in the error.
-mlir::LogicalResult verifyKernelTypes(mlir::Operation *op, KernelOp kernel, mlir::TypeRange formal, mlir::TypeRange given,
-                                      int64_t &elements, llvm::StringRef what);
+/// Verifies that tensors of types `given` may stand for a kernel's `formal`
+/// ones; `elements` is what tensor<1xT> of an update kernel stands for, -1
+/// until it is known. `what` names them in the error.
+mlir::LogicalResult verifyKernelTypes(mlir::Operation *op, KernelOp kernel,
+                                      mlir::TypeRange formal,
+                                      mlir::TypeRange given, int64_t &elements,
+                                      llvm::StringRef what);
 
 } // namespace lockstep::plan
 

@@ -1,7 +1,7 @@
 //===- PlanDialect.cpp - Registration of the plan dialect -----------------===//
 #include "dialects/plan/Plan.h"
-#include "llvm/ADT/TypeSwitch.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace lockstep;
@@ -40,9 +40,12 @@ int64_t plan::getTensorBytes(RankedTensorType type) {
 
 int64_t BufferType::getBytes() const { return getTensorBytes(getTensor()); }
 
-LogicalResult BufferType::verify(llvm::function_ref<InFlightDiagnostic()> emitError, RankedTensorType tensor) {
+LogicalResult
+BufferType::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                   RankedTensorType tensor) {
   if (!tensor.hasStaticShape() || tensor.getEncoding())
-    return emitError() << "expected a static shape without encoding, but got " << tensor;
+    return emitError() << "expected a static shape without encoding, but got "
+                       << tensor;
   if (!tensor.getElementType().isIntOrFloat())
     return emitError() << "expected integers or floats, but got " << tensor;
   return success();

@@ -10,7 +10,8 @@ using namespace lockstep::plan;
 
 static constexpr size_t maxBatchDims = 6;
 
-static llvm::SmallVector<int64_t> getRowMajorStrides(llvm::ArrayRef<int64_t> shape) {
+static llvm::SmallVector<int64_t>
+getRowMajorStrides(llvm::ArrayRef<int64_t> shape) {
   llvm::SmallVector<int64_t> strides(shape.size());
   int64_t stride = 1;
   for (size_t i = shape.size(); i-- > 0; stride *= shape[i])
@@ -28,11 +29,14 @@ bool StridedView::isContiguous() const {
 
 StridedView plan::getContiguousView(Value base) {
   auto type = cast<RankedTensorType>(base.getType());
-  return {base, 0, llvm::to_vector(type.getShape()), getRowMajorStrides(type.getShape())};
+  return {base, 0, llvm::to_vector(type.getShape()),
+          getRowMajorStrides(type.getShape())};
 }
 
 /// Strides of the same elements, in row-major order, under another shape.
-static std::optional<llvm::SmallVector<int64_t>> reshapeStrides(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> strides, llvm::ArrayRef<int64_t> to) {
+static std::optional<llvm::SmallVector<int64_t>>
+reshapeStrides(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_t> strides,
+               llvm::ArrayRef<int64_t> to) {
   llvm::SmallVector<int64_t> result(to.size(), 0);
   size_t target = to.size();
   for (size_t i = from.size(); i > 0;) {
@@ -60,9 +64,11 @@ static std::optional<llvm::SmallVector<int64_t>> reshapeStrides(llvm::ArrayRef<i
   return result;
 }
 
-std::optional<StridedView> plan::applyView(Operation *op, const StridedView &operand) {
+std::optional<StridedView> plan::applyView(Operation *op,
+                                           const StridedView &operand) {
   StridedView result = operand;
-  result.shape = llvm::to_vector(cast<RankedTensorType>(op->getResult(0).getType()).getShape());
+  result.shape = llvm::to_vector(
+      cast<RankedTensorType>(op->getResult(0).getType()).getShape());
   if (auto transpose = dyn_cast<train::TransposeOp>(op)) {
     for (auto [i, source] : llvm::enumerate(transpose.getPermutation()))
       result.strides[i] = operand.strides[source];
@@ -121,10 +127,12 @@ std::optional<StridedView> plan::foldResultViews(Value result) {
   return invertViews(chain);
 }
 
-std::optional<StridedView> plan::invertViews(llvm::ArrayRef<Operation *> views) {
+std::optional<StridedView>
+plan::invertViews(llvm::ArrayRef<Operation *> views) {
   StridedView view = getContiguousView(views.back()->getResult(0));
   for (Operation *op : llvm::reverse(views)) {
-    auto shape = llvm::to_vector(cast<RankedTensorType>(op->getOperand(0).getType()).getShape());
+    auto shape = llvm::to_vector(
+        cast<RankedTensorType>(op->getOperand(0).getType()).getShape());
     llvm::SmallVector<int64_t> strides(shape.size());
     if (auto transpose = dyn_cast<train::TransposeOp>(op)) {
       for (auto [i, source] : llvm::enumerate(transpose.getPermutation()))
@@ -142,7 +150,8 @@ std::optional<StridedView> plan::invertViews(llvm::ArrayRef<Operation *> views) 
 }
 
 namespace {
-/// One dimension of a product: its size, and its strides in the (one or two, batch: three) tensors that have it.
+/// One dimension of a product: its size, and its strides in the (one or two,
+/// batch: three) tensors that have it.
 struct ProductDim {
   int64_t size;
   int64_t first, second, third = 0;
@@ -158,7 +167,9 @@ static ProductDims coalesce(llvm::ArrayRef<ProductDim> dims) {
       continue;
     if (!result.empty()) {
       ProductDim &outer = result.back();
-      if (outer.first == dim.first * dim.size && outer.second == dim.second * dim.size && outer.third == dim.third * dim.size) {
+      if (outer.first == dim.first * dim.size &&
+          outer.second == dim.second * dim.size &&
+          outer.third == dim.third * dim.size) {
         outer = {outer.size * dim.size, dim.first, dim.second, dim.third};
         continue;
       }
@@ -168,7 +179,8 @@ static ProductDims coalesce(llvm::ArrayRef<ProductDim> dims) {
   return result;
 }
 
-/// Takes the dimension that becomes the matrix dimension out of `dims`: the one with a unit stride, else the last.
+/// Takes the dimension that becomes the matrix dimension out of `dims`: the one
+/// with a unit stride, else the last.
 static ProductDim takeMatrixDim(ProductDims &dims) {
   if (dims.empty())
     return {1, 1, 1, 0};
@@ -181,11 +193,15 @@ static ProductDim takeMatrixDim(ProductDims &dims) {
   return dim;
 }
 
-std::optional<GemmShape> plan::foldContraction(train::DotGeneralOp dot, const StridedView &lhs, const StridedView &rhs, const StridedView &result) {
+std::optional<GemmShape> plan::foldContraction(train::DotGeneralOp dot,
+                                               const StridedView &lhs,
+                                               const StridedView &rhs,
+                                               const StridedView &result) {
   ProductDims batch, m, n, k;
   int64_t next = 0;
   for (auto [l, r] : llvm::zip(dot.getLhsBatch(), dot.getRhsBatch())) {
-    batch.push_back({lhs.shape[l], lhs.strides[l], rhs.strides[r], result.strides[next]});
+    batch.push_back(
+        {lhs.shape[l], lhs.strides[l], rhs.strides[r], result.strides[next]});
     ++next;
   }
   for (int64_t dim : dot.getLhsFree())
@@ -195,13 +211,17 @@ std::optional<GemmShape> plan::foldContraction(train::DotGeneralOp dot, const St
   for (auto [l, r] : llvm::zip(dot.getLhsContract(), dot.getRhsContract()))
     k.push_back({lhs.shape[l], lhs.strides[l], rhs.strides[r]});
   // Contracted pairs may stand in any order; major ones first lets them join.
-  llvm::sort(k, [](const ProductDim &x, const ProductDim &y) { return std::tie(x.first, x.second, x.size) > std::tie(y.first, y.second, y.size); });
+  llvm::sort(k, [](const ProductDim &x, const ProductDim &y) {
+    return std::tie(x.first, x.second, x.size) >
+           std::tie(y.first, y.second, y.size);
+  });
   k = coalesce(k);
   if (k.size() > 1)
     return std::nullopt;
   m = coalesce(m);
   n = coalesce(n);
-  ProductDim row = takeMatrixDim(m), column = takeMatrixDim(n), inner = k.empty() ? ProductDim{1, 1, 1} : k.front();
+  ProductDim row = takeMatrixDim(m), column = takeMatrixDim(n),
+             inner = k.empty() ? ProductDim{1, 1, 1} : k.front();
   for (const ProductDim &dim : m)
     batch.push_back({dim.size, dim.first, 0, dim.second});
   for (const ProductDim &dim : n)
@@ -224,5 +244,6 @@ std::optional<GemmShape> plan::foldContraction(train::DotGeneralOp dot, const St
 }
 
 bool plan::hasUnitInnermostStride(const StridedView &view) {
-  return view.shape.empty() || view.shape.back() == 1 || view.strides.back() == 1;
+  return view.shape.empty() || view.shape.back() == 1 ||
+         view.strides.back() == 1;
 }
