@@ -168,7 +168,7 @@ static void attachPointwise(MLIRContext *c) {
 }
 
 static void attachData(MLIRContext *c) {
-  attach<costNothing, ReshapeOp, ConstantOp, YieldOp>(c);
+  attach<costNothing, ReshapeOp, StopGradientOp, ConstantOp, YieldOp>(c);
   attach<costMove, IotaOp, BroadcastInDimOp, TransposeOp, PadOp, ConcatenateOp, ReverseOp>(c);
   attach<costSlice, SliceOp>(c);
   attach<costGather, GatherOp, EmbeddingOp>(c);
