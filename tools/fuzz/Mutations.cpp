@@ -239,6 +239,45 @@ void fuzz::mutateJson(json &document, Random &random) {
   }
 }
 
+/// Values in `value` whose change keeps the document well formed: numbers,
+/// flags, and the names that arguments refer to.
+static void collectGentle(json &value, bool isName, std::vector<json *> &out) {
+  if (value.is_object()) {
+    for (auto it = value.begin(); it != value.end(); ++it)
+      collectGentle(*it, it.key() == "as_tensor" || isName, out);
+  } else if (value.is_array()) {
+    for (json &inner : value)
+      collectGentle(inner, isName, out);
+  } else if (value.is_number() || value.is_boolean() ||
+             (isName && value.is_string())) {
+    out.push_back(&value);
+  }
+}
+
+/// Changes a value so that the graph is still a graph, but says another thing:
+/// another size, dimension, dtype, flag or operand.
+static void mutateGently(json &document, Random &random) {
+  std::vector<json *> all;
+  collectGentle(document, false, all);
+  if (all.empty())
+    return;
+  json &value = *all[random.below(all.size())];
+  if (value.is_boolean()) {
+    value = !value.get<bool>();
+  } else if (value.is_number_integer()) {
+    static const int64_t numbers[] = {0, 1, -1, 2, 3, 5, 8, -2, 64, 100000};
+    value = random.chance(50)
+                ? value.get<int64_t>() + int64_t(random.below(3)) - 1
+                : numbers[random.below(std::size(numbers))];
+  } else if (value.is_number()) {
+    value = value.get<double>() * 2 - 1;
+  } else {
+    const json &other = *all[random.below(all.size())];
+    if (other.is_string())
+      value = json(other);
+  }
+}
+
 //===-- Records -----------------------------------------------------------===//
 
 static std::string mutateRecord(Seed &seed, Random &random) {
@@ -292,8 +331,9 @@ static std::string mutateDocuments(Seed &seed, Random &random) {
   auto &[name, text] = seed.records[index];
   json document = json::parse(text, nullptr, false);
   uint64_t count = 1 + random.below(3);
+  bool gentle = random.chance(50);
   for (uint64_t i = 0; i < count; ++i)
-    mutateJson(document, random);
+    gentle ? mutateGently(document, random) : mutateJson(document, random);
   text = document.dump(-1, ' ', false, json::error_handler_t::replace);
   return std::to_string(count) + " changes in " + name;
 }

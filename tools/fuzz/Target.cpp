@@ -3,6 +3,7 @@
 #include "compiler/import/pt2/Reader.h"
 #include "compiler/import/pt2/Summary.h"
 #include "compiler/import/pt2/Weights.h"
+#include "tools/fuzz/ImportTarget.h"
 
 using namespace lockstep;
 using namespace lockstep::pt2;
@@ -48,7 +49,10 @@ Status fuzz::readWholly(const std::string &path) {
   LOCKSTEP_RETURN_IF_ERROR(evaluateSizes(file.program));
   WeightOptions scratch;
   scratch.weights = "none";
-  LOCKSTEP_RETURN_IF_ERROR(buildWeightStore(file, scratch).status());
+  LOCKSTEP_ASSIGN_OR_RETURN(WeightStore drawn, buildWeightStore(file, scratch));
+#ifdef LOCKSTEP_HAS_IMPORT
+  LOCKSTEP_RETURN_IF_ERROR(importWholly(file.program, drawn));
+#endif
   // A model without values is a proper model.
   StatusOr<WeightStore> store = buildWeightStore(file, {});
   return store.ok() ? loadValues(*store) : Status::success();
