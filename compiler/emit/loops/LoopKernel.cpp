@@ -26,6 +26,9 @@ namespace {
 
 enum class Form { Pointwise, Rows, Columns };
 
+/// Reduces that run in one loop nest.
+using Stage = llvm::SmallVectorImpl<train::ReduceOp> &;
+
 /// Which loops of shape 0 make up the items, and which run inside one.
 struct Partition {
   llvm::SmallVector<int> items; ///< one value per item each
@@ -48,8 +51,8 @@ private:
 
   // Row-level values, in the forms with reduces.
   void emitStages();
-  void emitRowStage(llvm::ArrayRef<train::ReduceOp> stage);
-  void emitColumnStage(llvm::ArrayRef<train::ReduceOp> stage);
+  void emitRowStage(Stage stage);
+  void emitColumnStage(Stage stage);
   void emitRowResults();
   void emitElementResults();
   void emitOtherResults(Value item);
@@ -277,7 +280,7 @@ void LoopKernel::forInner(llvm::function_ref<void()> body) {
 //===----------------------------------------------------------------------===//
 
 void LoopKernel::emitStages() {
-  for (const auto &stage : stages) {
+  for (auto &stage : stages) {
     if (form == Form::Rows)
       emitRowStage(stage);
     else
@@ -287,7 +290,7 @@ void LoopKernel::emitStages() {
 
 static Type elementOf(train::ReduceOp reduce) { return getElementTypeOrSelf(reduce.getOperand().getType()); }
 
-void LoopKernel::emitRowStage(llvm::ArrayRef<train::ReduceOp> stage) {
+void LoopKernel::emitRowStage(Stage stage) {
   llvm::SmallVector<Value> init(stage.size());
   if (!e.isPlanning())
     for (auto [value, op] : llvm::zip(init, stage)) {
@@ -311,7 +314,7 @@ void LoopKernel::emitRowStage(llvm::ArrayRef<train::ReduceOp> stage) {
   }
 }
 
-void LoopKernel::emitColumnStage(llvm::ArrayRef<train::ReduceOp> stage) {
+void LoopKernel::emitColumnStage(Stage stage) {
   // The running results of the block's columns. Stored and loaded by iteration, in the type of computation.
   llvm::SmallVector<Buffer> sums;
   for (train::ReduceOp reduce : stage) {
