@@ -103,6 +103,13 @@ LogicalResult Localization::localizeOp(Operation *op) {
   return adapt(op, operands, results);
 }
 
+/// Channels are [group, channel of the group], and ranks divide groups first.
+template <typename OpT>
+static void adaptGroups(OpT op, ShardingAttr sharding, MeshOp mesh) {
+  int64_t groups = op.getGroups();
+  op.setGroups(groups / std::min(groups, mesh.getSize(sharding.getDims()[1])));
+}
+
 /// What an operation's attributes say about sizes.
 LogicalResult Localization::adapt(Operation *op,
                                   ArrayRef<ShardingAttr> operands,
@@ -121,6 +128,12 @@ LogicalResult Localization::adapt(Operation *op,
       if (!axes.empty())
         limits[dim] = cast<RankedTensorType>(slice.getType()).getDimSize(dim);
     slice.setLimits(limits);
+  } else if (auto convolution = dyn_cast<ConvolutionOp>(op)) {
+    adaptGroups(convolution, operands[0], mesh);
+  } else if (auto gradient = dyn_cast<ConvolutionInputGradientOp>(op)) {
+    adaptGroups(gradient, operands[0], mesh);
+  } else if (auto gradient = dyn_cast<ConvolutionFilterGradientOp>(op)) {
+    adaptGroups(gradient, operands[0], mesh);
   } else if (auto iota = dyn_cast<IotaOp>(op)) {
     adaptIota(iota, results[0]);
   } else if (auto dropout = dyn_cast<DropoutOp>(op)) {
