@@ -117,11 +117,9 @@ LogicalResult KernelOp::verifyRegions() {
   if (!llvm::equal(block.getArgumentTypes(), getArgumentTypes()))
     return emitOpError("(C1) expected the block arguments to have the kernel's "
                        "argument types");
-  if (block.empty() || !isa<ReturnOp>(block.back()))
-    return emitOpError("(C1) expected plan.return at the end");
   int64_t anchors = 0;
-  for (Operation &op : block.without_terminator()) {
-    if (!isa<train::TrainDialect>(op.getDialect()))
+  for (Operation &op : block) {
+    if (!isa<train::TrainDialect>(op.getDialect()) && !isa<ReturnOp>(op))
       return op.emitOpError("(C3) expected only train operations in a kernel");
     if (auto kind = getAnchorKind(&op)) {
       if (*kind != getKind())
