@@ -114,9 +114,6 @@ LogicalResult KernelOp::verify() {
 
 LogicalResult KernelOp::verifyRegions() {
   Block &block = getBlock();
-  if (!llvm::equal(block.getArgumentTypes(), getArgumentTypes()))
-    return emitOpError("(C1) expected the block arguments to have the kernel's "
-                       "argument types");
   int64_t anchors = 0;
   for (Operation &op : block) {
     if (!isa<train::TrainDialect>(op.getDialect()) && !isa<ReturnOp>(op))

@@ -1,7 +1,7 @@
 // RUN: lockstep-opt %s --split-input-file --verify-diagnostics
 
+// expected-error @below {{type of entry block argument #0('tensor<5xf32>') must match the type of the corresponding argument in function signature('tensor<4xf32>')}}
 "plan.kernel"() <{kind = #plan<kernel_kind loop>, sym_name = "arguments", function_type = (tensor<4xf32>) -> ()}> ({
-  // expected-error @above {{(C1) expected the block arguments to have the kernel's argument types}}
   ^bb0(%x: tensor<5xf32>):
     plan.return
 }) : () -> ()
