@@ -1,0 +1,112 @@
+// Walks the nodes of an exported graph in order and lowers each to `train` operations. The state: which tensor each name
+// stands for (Aliases.h), the bound symbols, the random generator's argument, and the table of operators.
+#ifndef LOCKSTEP_COMPILER_IMPORT_ATEN_LOWERING_H
+#define LOCKSTEP_COMPILER_IMPORT_ATEN_LOWERING_H
+
+#include "compiler/import/aten/OpCall.h"
+#include "llvm/ADT/StringMap.h"
+#include <unordered_map>
+
+namespace lockstep::aten {
+
+using LowerFn = void (*)(OpCall &);
+
+enum class Form {
+  Plain,
+  Pointwise, ///< hidden vmap dimensions are aligned like leading dimensions
+  View,      ///< results share memory with the argument "self"
+};
+
+struct Operator {
+  LowerFn lower = nullptr;
+  Form form = Form::Plain;
+};
+
+/// The table: base name of an ATen operator ("add", for all overloads) → how it is lowered.
+class OperatorTable {
+public:
+  void add(llvm::StringRef name, LowerFn lower, Form form = Form::Plain) { operators[name] = {lower, form}; }
+  void add(std::initializer_list<llvm::StringRef> names, LowerFn lower, Form form = Form::Plain) {
+    for (llvm::StringRef name : names)
+      add(name, lower, form);
+  }
+  const Operator *find(llvm::StringRef name) const {
+    auto it = operators.find(name);
+    return it == operators.end() ? nullptr : &it->second;
+  }
+  std::vector<std::string> names() const;
+
+  static const OperatorTable &get();
+
+private:
+  llvm::StringMap<Operator> operators;
+};
+
+// One per file of lowerings.
+void addPointwise(OperatorTable &table);
+void addActivations(OperatorTable &table);
+void addComparisons(OperatorTable &table);
+void addViews(OperatorTable &table);
+void addShuffles(OperatorTable &table);
+void addCreation(OperatorTable &table);
+void addReductions(OperatorTable &table);
+void addOrdering(OperatorTable &table);
+void addIndexing(OperatorTable &table);
+void addScatters(OperatorTable &table);
+void addLinear(OperatorTable &table);
+void addEinsum(OperatorTable &table);
+void addConvolutions(OperatorTable &table);
+void addPooling(OperatorTable &table);
+void addResampling(OperatorTable &table);
+void addNormalization(OperatorTable &table);
+void addAttention(OperatorTable &table);
+void addLosses(OperatorTable &table);
+void addRecurrent(OperatorTable &table);
+void addHigherOrder(OperatorTable &table);
+
+/// Names of one graph; subgraphs of higher-order operators have their own.
+struct Scope {
+  const pt2::Graph *graph = nullptr;
+  std::unordered_map<std::string_view, TensorRef> tensors;
+};
+
+/// How a target is lowered: in place and `out=` forms are their functional forms followed by a write.
+struct ResolvedTarget {
+  const Operator *op = nullptr;
+  llvm::StringRef base, overload;
+  bool inPlace = false, out = false;
+};
+ResolvedTarget resolveTarget(std::string_view target);
+
+class Lowering {
+public:
+  Lowering(mlir::OpBuilder &builder, const pt2::SymbolBindings &bindings) : emit(builder), bindings(bindings) {}
+
+  Emitter emit;
+  const pt2::SymbolBindings &bindings;
+  /// Positive inside no_grad: what is written there carries no gradient.
+  int noGradDepth = 0;
+  /// vmap sizes, by level; level 1 is the outermost.
+  llvm::SmallVector<int64_t> vmapSizes;
+
+  /// Lowers all nodes. On failure returns the message, which names the node and its source line.
+  std::optional<std::string> run(Scope &scope);
+
+  /// tensor<2xi64>: seed and step; an argument of the function, made on first use.
+  mlir::Value rng();
+  int64_t nextDropoutId() { return dropoutId++; }
+  mlir::Value rngArgument;
+
+  std::optional<mlir::Type> elementType(pt2::ScalarType type);
+  /// The shape in which `meta` says a tensor is, symbols bound. Fails when it is too large or has an unbound symbol.
+  std::optional<Shape> shapeOf(const pt2::TensorMeta &meta);
+  mlir::Location location(const pt2::Node &node);
+
+private:
+  bool lowerNode(Scope &scope, const pt2::Node &node);
+  int64_t dropoutId = 0;
+};
+
+} // namespace lockstep::aten
+
+#endif // LOCKSTEP_COMPILER_IMPORT_ATEN_LOWERING_H
