@@ -153,6 +153,11 @@ bool ControlServer::hello(Peer &peer, const Message &message) {
     end("1", text);
     return false;
   };
+  if (ended) { // before this rank came
+    (void)peer.socket.send({MessageType::Welcome, {}});
+    (void)peer.socket.send(lastWord);
+    return false;
+  }
   if (field(message, 2) != std::to_string(identity.ranks))
     return refuse(rank + " expects " + field(message, 2) +
                   " ranks, but rank 0 expects " +
@@ -278,7 +283,8 @@ void ControlServer::end(const std::string &code, const std::string &text) {
   if (ended)
     return;
   ended = true;
-  sendAll({MessageType::End, {code, text}});
+  lastWord = {MessageType::End, {code, text}};
+  sendAll(lastWord);
 }
 
 void ControlServer::sendAll(const Message &message) {

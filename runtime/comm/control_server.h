@@ -77,6 +77,7 @@ private:
   std::map<std::string, std::string> values;
   std::multimap<std::string, int> waitingGets; ///< key to descriptor
   bool ready = false, ended = false, holding = false;
+  Message lastWord; ///< how the run ended, for ranks that come late
   std::string stopSignal;
   Clock::time_point started;
   std::atomic<bool> shutdown{false};

@@ -23,6 +23,10 @@ constexpr uint32_t runtimeId = UINT32_MAX;
 /// Index of the communicator of all ranks, which no plan names.
 constexpr uint32_t worldIndex = UINT32_MAX;
 
+/// Up to this size an all_reduce goes over the hypercube, beyond it on the
+/// ring.
+constexpr int64_t cubeBytes = 512 * 1024;
+
 /// A lost rank is found by the control server, so Gloo shall wait.
 constexpr std::chrono::milliseconds patience = std::chrono::hours(24 * 7);
 
@@ -93,6 +97,7 @@ private:
   Context makeContext(const std::vector<uint32_t> &members,
                       const std::string &prefix, ControlClient &control);
   void work();
+  void performFirst(std::unique_lock<std::mutex> &lock);
   void perform(const Collective &collective);
   void performRange(const Collective &c, const CollectiveRange &range,
                     const Context &context);
@@ -109,6 +114,7 @@ private:
   std::deque<Collective> queue;
   std::multiset<uint32_t> unfinished;
   Status failure;
+  bool busy = false; ///< a collective is being performed
   bool closing = false;
   std::thread thread;
 };
@@ -174,9 +180,16 @@ void GlooCollectives::start(Collective collective) {
   changed.notify_all();
 }
 
+/// A thread that has nothing else to do than to wait runs what is queued
+/// itself: that saves two switches between threads when nothing overlaps.
 Status GlooCollectives::wait(uint32_t id) {
   std::unique_lock<std::mutex> lock(mutex);
-  changed.wait(lock, [&] { return !unfinished.count(id) || !failure.ok(); });
+  while (unfinished.count(id) && failure.ok()) {
+    if (!busy && !queue.empty())
+      performFirst(lock);
+    else
+      changed.wait(lock);
+  }
   return failure;
 }
 
@@ -204,27 +217,35 @@ Status GlooCollectives::barrier() {
 void GlooCollectives::work() {
   std::unique_lock<std::mutex> lock(mutex);
   for (;;) {
-    changed.wait(lock, [&] { return closing || !queue.empty(); });
-    if (queue.empty())
+    changed.wait(lock, [&] {
+      return closing || !failure.ok() || (!queue.empty() && !busy);
+    });
+    if (closing || !failure.ok())
       return;
-    Collective collective = std::move(queue.front());
-    queue.pop_front();
-    lock.unlock();
-    Status status;
-    try {
-      perform(collective);
-    } catch (const std::exception &error) {
-      status = rankLost("collective '" + collective.name +
-                        "' failed: " + error.what());
-    }
-    lock.lock();
-    if (!status.ok() && failure.ok())
-      failure = std::move(status);
-    unfinished.erase(unfinished.find(collective.id));
-    changed.notify_all();
-    if (!failure.ok())
-      return;
+    performFirst(lock);
   }
+}
+
+/// Runs the first collective of the queue, without the lock. One at a time, so
+/// their order is that of the starts.
+void GlooCollectives::performFirst(std::unique_lock<std::mutex> &lock) {
+  busy = true;
+  Collective collective = std::move(queue.front());
+  queue.pop_front();
+  lock.unlock();
+  Status status;
+  try {
+    perform(collective);
+  } catch (const std::exception &error) {
+    status = rankLost("collective '" + collective.name +
+                      "' failed: " + error.what());
+  }
+  lock.lock();
+  busy = false;
+  if (!status.ok() && failure.ok())
+    failure = std::move(status);
+  unfinished.erase(unfinished.find(collective.id));
+  changed.notify_all();
 }
 
 void GlooCollectives::perform(const Collective &collective) {
@@ -254,6 +275,10 @@ void GlooCollectives::allReduce(const Collective &c, const void *input,
     options.setInput(static_cast<T *>(const_cast<void *>(input)),
                      size_t(bytes / size));
     options.setOutput(static_cast<T *>(output), size_t(bytes / size));
+    // Fewer, larger messages: measured faster on a busy machine up to here.
+    bool powerOfTwo = (context->size & (context->size - 1)) == 0;
+    if (powerOfTwo && bytes <= cubeBytes)
+      options.setAlgorithm(gloo::AllreduceOptions::Algorithm::BCUBE);
     options.setReduceFunction(function);
     gloo::allreduce(options);
   });

@@ -3,7 +3,8 @@
 // Gloo's calls block.
 //
 //   all_reduce      Gloo's ring: 2 (n-1) steps, 2 (n-1)/n of the bytes on each
-//                   rank's wire
+//                   rank's wire; up to 512 KiB on 2^k ranks Gloo's hypercube: 2
+//                   log2 n steps, the same bytes
 //   all_gather      Gloo's ring: n-1 steps, (n-1)/n of the output's bytes
 //   reduce_scatter  an all_reduce into scratch, then a copy of the own part
 //                   (this Gloo has no plain one)

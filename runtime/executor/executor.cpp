@@ -56,6 +56,7 @@ Status Executor::resolve(const Instructions &from, std::vector<Operation> &to) {
     } else if (const auto *wait = source.AsCollectiveWait()) {
       operation.kind = Operation::Kind::Wait;
       operation.collective.id = wait->id;
+      operation.collective.name = collectiveNames[wait->id];
     } else if (const auto *loop = source.AsLoop()) {
       operation.kind = Operation::Kind::Loop;
       operation.count = loop->count;
@@ -135,6 +136,7 @@ void Executor::resolveCollective(const artifact::CollectiveStartT &start,
   c.dtype = start.dtype;
   c.root = start.root;
   c.name = start.name;
+  collectiveNames[c.id] = c.name;
   for (size_t i = 0; i < start.inputs.size(); ++i) {
     const artifact::Operand &in = start.inputs[i], &out = start.outputs[i];
     c.ranges.push_back({arena.at<std::byte>(in.offset()),
@@ -167,7 +169,7 @@ Status Executor::execute(std::vector<Operation> &operations,
     if (operation.kind == Operation::Kind::Start)
       profile->add("(start of collectives)", time, 0, 0);
     else if (operation.kind == Operation::Kind::Wait)
-      profile->add("(wait for collectives)", time, 0, 0);
+      profile->add("(wait for " + operation.collective.name + ")", time, 0, 0);
     else {
       const artifact::KernelT &kernel =
           *artifact.plan().kernels[operation.kernel];

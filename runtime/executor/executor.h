@@ -88,6 +88,7 @@ private:
   std::vector<GeneratedKernel> functions;
   std::vector<std::unique_ptr<LibraryKernel>> library;
   std::map<std::string, std::vector<Operation>> programs;
+  std::map<uint32_t, std::string> collectiveNames; ///< for the profile
   Profile *profile = nullptr;
   std::atomic<uint64_t> executed{0};
   std::atomic<bool> inCollective{false};

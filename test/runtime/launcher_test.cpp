@@ -556,7 +556,7 @@ TEST_CASE("a profile lists every kernel") {
   REQUIRE(program.wait() == 0);
   std::string table = program.output();
   for (const char *name : {"k_toy_errors", "k_toy_sums", "k_toy_update",
-                           "k_clear", "(wait for collectives)"})
+                           "k_clear", "(wait for sums)"})
     CHECK(table.find(name) != std::string::npos);
 }
 
