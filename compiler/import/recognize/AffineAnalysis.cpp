@@ -1,6 +1,7 @@
 #include "compiler/import/recognize/AffineAnalysis.h"
 
 #include "compiler/import/recognize/ConstantFold.h"
+#include "compiler/import/recognize/Matching.h"
 #include "mlir/IR/Matchers.h"
 
 #include <cmath>
@@ -42,18 +43,6 @@ static Affine times(const Affine &a, int64_t factor) {
     c *= factor;
   result.constant *= factor;
   return result;
-}
-
-static std::optional<double> splatOf(Value value) {
-  auto constant = value.getDefiningOp<ConstantOp>();
-  auto elements = constant ? dyn_cast<SplatElementsAttr>(constant.getValue()) : SplatElementsAttr();
-  if (!elements)
-    return std::nullopt;
-  if (isa<FloatType>(elements.getElementType()))
-    return elements.getSplatValue<APFloat>().convertToDouble();
-  APInt number = elements.getSplatValue<APInt>();
-  bool isUnsigned = number.getBitWidth() == 1 || elements.getElementType().isUnsignedInteger();
-  return isUnsigned ? static_cast<double>(number.getZExtValue()) : static_cast<double>(number.getSExtValue());
 }
 
 IndexAnalysis::IndexAnalysis(Value root) : root(root), rank(rankOf(root)) {

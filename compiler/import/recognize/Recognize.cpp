@@ -33,9 +33,10 @@ LogicalResult recognizeOperations(func::FuncOp function) {
     return failure();
   removeCommonExpressions(function);
   // Norms before attention: query-key norms are inside of it. Masks last, when it is known whose masks they are.
-  for (auto add : {addNormPatterns, addAttentionPatterns, addMaskPatterns})
+  for (auto add : {addLossPatterns, addNormPatterns, addAttentionPatterns, addMaskPatterns})
     if (failed(apply(function, add)))
       return failure();
+  function.walk([](train::AttentionOp op) { op->removeAttr("train.mask_seen"); });
   removeCommonExpressions(function);
   return success();
 }

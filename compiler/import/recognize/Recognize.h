@@ -12,6 +12,7 @@ mlir::LogicalResult recognizeOperations(mlir::func::FuncOp function);
 
 // The patterns, one function per file.
 void addSimplifications(mlir::RewritePatternSet &patterns);
+void addLossPatterns(mlir::RewritePatternSet &patterns);
 void addNormPatterns(mlir::RewritePatternSet &patterns);
 void addAttentionPatterns(mlir::RewritePatternSet &patterns);
 void addMaskPatterns(mlir::RewritePatternSet &patterns);
