@@ -42,7 +42,9 @@ Status SyntheticSource::fillInput(const artifact::InputT &input, int64_t batch,
   uint64_t stream = streamOf(name);
   const artifact::InputT *tokens = derived ? target.input(name) : &input;
   int64_t vocabulary = tokens ? tokens->vocabulary : input.vocabulary;
-  int64_t localRows = input.whole ? 1 : rows.localRows();
+  RowRule own = rows;
+  own.batch = input.whole ? own.ranks : input.global_shape[0];
+  int64_t localRows = own.localRows();
   int64_t perRow = elementsOf(input.local_shape) / localRows;
   DType dtype = toDType(input.dtype);
   bool floating = convertible(DType::F32, dtype);
@@ -50,7 +52,7 @@ Status SyntheticSource::fillInput(const artifact::InputT &input, int64_t batch,
   std::vector<int64_t> integers;
   for (int64_t row = 0; row < localRows; ++row) {
     // One element more per row, which next-token labels end with.
-    int64_t sample = input.whole ? 0 : batch * rows.batch + rows.globalRow(row);
+    int64_t sample = input.whole ? 0 : batch * own.batch + own.globalRow(row);
     uint64_t first = uint64_t(sample * (perRow + 1) + shift);
     std::byte *to = arena + input.offset + row * perRow * sizeOf(input.dtype);
     floats.clear();

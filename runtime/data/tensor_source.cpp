@@ -230,14 +230,17 @@ Status TensorSource::fill(int64_t batch, std::byte *arena) {
               .at(array.path));
       continue;
     }
-    int64_t perRow = elements / rows.localRows();
+    // Inputs may differ in rows when the batches are given whole.
+    RowRule own = rows;
+    own.batch = input.global_shape[0];
+    int64_t perRow = elements / own.localRows();
     int64_t stride = elementsOf(array.shape) / array.shape[0];
     int64_t size = int64_t(dtypeSize(array.dtype));
     // Rows that are longer than the input end with the next token.
     int64_t inner = input.local_shape.size() > 1 ? input.local_shape.back() : 1;
     int64_t innerStride = stride / (perRow / inner);
-    for (int64_t row = 0; row < rows.localRows(); ++row) {
-      int64_t position = rows.globalRow(row);
+    for (int64_t row = 0; row < own.localRows(); ++row) {
+      int64_t position = own.globalRow(row);
       int64_t sample =
           byStep ? position : order.at(batch * rows.batch + position);
       for (int64_t part = 0; part < perRow / inner; ++part) {
