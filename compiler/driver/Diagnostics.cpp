@@ -46,8 +46,10 @@ void lockstep::DiagnosticCollector::collect(Diagnostic &diagnostic) {
     return;
   what = diagnostic.str();
   where = describeLocation(diagnostic.getLocation());
+  // MLIR attaches the operation's text, which says nothing to a user.
   for (Diagnostic &note : diagnostic.getNotes())
-    remedy += (remedy.empty() ? "" : "; ") + note.str();
+    if (std::string text = note.str(); !StringRef(text).starts_with("see current operation"))
+      remedy += (remedy.empty() ? "" : "; ") + text;
 }
 
 lockstep::Status lockstep::DiagnosticCollector::takeError(const std::string &stage) {
