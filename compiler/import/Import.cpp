@@ -8,6 +8,7 @@
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 
@@ -347,7 +348,14 @@ LogicalResult Importer::addInputs() {
 void Importer::inlineUnwrittenBuffers() {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(block);
+  // A functional graph lists the buffers that it writes.
+  llvm::StringSet<> listed;
+  for (const pt2::OutputSpec &spec : program.outputSpecs)
+    if (spec.kind == pt2::OutputSpec::Kind::BufferMutation)
+      listed.insert(spec.target);
   for (auto &[name, storage] : buffers) {
+    if (listed.contains(name))
+      continue;
     auto argument = dyn_cast<BlockArgument>(storage->value);
     auto type = cast<RankedTensorType>(storage->value.getType());
     if (!argument || storage->version != 0 ||
