@@ -83,7 +83,7 @@ Status Executor::resolveLaunch(const artifact::LaunchT &launch, Operation &to) {
   }
   if (to.kind == Operation::Kind::Library)
     return checkOperands(launch);
-  cut(to, launch, kernel.grain);
+  cut(to, launch, kernel);
   return Status::success();
 }
 
@@ -105,19 +105,21 @@ Status Executor::checkOperands(const artifact::LaunchT &launch) const {
   return Status::success();
 }
 
-/// Chunks of at least 16 KiB of operands and at most 128 per launch. The rule
-/// knows nothing of threads, so neither do the results.
+/// Chunks of at least 64 KiB of operands or 64 K operations, and at most 128
+/// per launch: less is not worth waking a thread. The rule knows nothing of
+/// threads, so neither do the results.
 void Executor::cut(Operation &operation, const artifact::LaunchT &launch,
-                   int64_t grain) {
-  constexpr int64_t leastBytes = 16384, mostChunks = 128;
+                   const artifact::KernelT &kernel) {
+  constexpr int64_t leastWork = 65536, mostChunks = 128;
   int64_t items = 0, bytes = 0;
   for (const auto &segment : launch.segments) {
     items += segment->work_items;
     for (const artifact::Operand &operand : segment->arguments)
       bytes += operand.bytes();
   }
-  int64_t perItem = std::max<int64_t>(1, bytes / std::max<int64_t>(1, items));
-  int64_t size = std::max({int64_t(1), grain, leastBytes / perItem,
+  int64_t work = std::max(bytes, int64_t(std::min(kernel.flops, 1e15)));
+  int64_t perItem = std::max<int64_t>(1, work / std::max<int64_t>(1, items));
+  int64_t size = std::max({int64_t(1), kernel.grain, leastWork / perItem,
                            (items + mostChunks - 1) / mostChunks});
   for (uint32_t i = 0; i < operation.segments.size(); ++i)
     for (int64_t begin = 0; begin < operation.segments[i].items; begin += size)

@@ -74,7 +74,7 @@ private:
   void resolveCollective(const artifact::CollectiveStartT &start,
                          Operation &to);
   static void cut(Operation &operation, const artifact::LaunchT &launch,
-                  int64_t grain);
+                  const artifact::KernelT &kernel);
 
   Status execute(std::vector<Operation> &operations, int64_t iteration);
   Status executeOne(Operation &operation, int64_t iteration);

@@ -125,6 +125,7 @@ Status LocalLauncher::start(Child &child, const Socket &listener) {
       environmentOf(child.rank, ranks, listener);
   std::vector<std::string> copies = arguments;
   std::vector<char *> argv = pointersOf(copies), envp = pointersOf(environment);
+  std::string program = ownProgram();
   pid_t parent = getpid();
   child.process = fork();
   if (child.process < 0)
@@ -141,7 +142,7 @@ Status LocalLauncher::start(Child &child, const Socket &listener) {
     else
       dup2(output[1], STDOUT_FILENO);
     dup2(errors[1], STDERR_FILENO);
-    execve("/proc/self/exe", argv.data(), envp.data());
+    execve(program.c_str(), argv.data(), envp.data());
     _exit(127);
   }
   ::close(errors[1]);
@@ -316,6 +317,12 @@ StatusOr<int> LocalLauncher::run() {
 }
 
 } // namespace
+
+std::string ownProgram() {
+  char path[4096];
+  ssize_t size = readlink("/proc/self/exe", path, sizeof(path));
+  return size > 0 ? std::string(path, size_t(size)) : "/proc/self/exe";
+}
 
 StatusOr<int> launchLocally(int ranks,
                             const std::vector<std::string> &arguments) {

@@ -9,6 +9,9 @@
 
 namespace lockstep::runtime {
 
+/// The path of this program.
+std::string ownProgram();
+
 /// Starts this program `ranks` times with the same arguments and, in the
 /// environment, rank, world size, and the port where rank 0 listens; threads
 /// are divided among them unless OMP_NUM_THREADS says otherwise. Rank 0 has the

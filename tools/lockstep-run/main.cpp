@@ -6,6 +6,8 @@
 #include "tools/common/cli.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <unistd.h>
 
 using namespace lockstep;
 using namespace lockstep::runtime;
@@ -202,7 +204,18 @@ StatusOr<int> run(const RunOptions &options, const RawFlags &raw,
 
 } // namespace
 
+/// OpenMP's threads wait for work by spinning for milliseconds, which is a
+/// disaster on a machine that does other things as well, and they read their
+/// settings before main. Unless the user chose, start again with short spins.
+static void startWithShortSpins(char **argv) {
+  if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT"))
+    return;
+  setenv("GOMP_SPINCOUNT", "5000", 1);
+  execv(ownProgram().c_str(), argv); // goes on as it is if that fails
+}
+
 int main(int argc, char **argv) {
+  startWithShortSpins(argv);
   return tools::runTool([&] {
     tools::CommandLine line("lockstep-run",
                             "Trains the model of an artifact on its ranks.");

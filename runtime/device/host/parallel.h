@@ -29,6 +29,26 @@ int lockstep_thread_index(void);
 
 namespace lockstep::runtime {
 
+/// While it lives, parallel loops and libraries on this thread use one thread:
+/// for work that is over before another thread has woken up.
+class OneThread {
+public:
+  explicit OneThread(bool wanted)
+      : before(wanted ? lockstep_max_threads() : 0) {
+    if (before > 1)
+      lockstep_set_threads(1);
+  }
+  ~OneThread() {
+    if (before > 1)
+      lockstep_set_threads(before);
+  }
+  OneThread(const OneThread &) = delete;
+  OneThread &operator=(const OneThread &) = delete;
+
+private:
+  int before;
+};
+
 /// lockstep_parallel_for over a callable `void(int64_t chunk)`.
 template <typename Body> void parallelFor(int64_t chunks, Body &&body) {
   lockstep_parallel_for(

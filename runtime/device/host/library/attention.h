@@ -66,6 +66,11 @@ protected:
     return s.mask == AttentionShape::Mask::None ? 0 : 1;
   }
 
+  /// Not worth a second thread.
+  bool isLittle() const {
+    return double(s.batch * s.heads) * s.queries * s.keys * s.headDim < 2e5;
+  }
+
   /// Keys [begin, end) that any of the queries [first, last] may see.
   void keyRange(int64_t first, int64_t last, int64_t &begin,
                 int64_t &end) const;

@@ -69,6 +69,7 @@ AttentionBackward::unpack(void *const *operands) const {
 }
 
 Status AttentionBackward::run(void *const *operands) {
+  OneThread little(isLittle());
   Operands o = unpack(operands);
   int64_t group = s.heads / s.kvHeads, pairs = s.batch * s.kvHeads;
   auto forGroup = [&](int64_t pair, auto &&body) {

@@ -26,6 +26,7 @@ private:
 };
 
 Status AttentionForward::run(void *const *operands) {
+  OneThread little(isLittle());
   int64_t tiles = (s.queries + queryTile - 1) / queryTile;
   forEachTile(s.batch * s.heads * tiles, [&](int64_t chunk) {
     // Later tiles of a causal row cost more: they go first.

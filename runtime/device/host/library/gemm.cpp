@@ -168,6 +168,7 @@ template <typename T> Status Gemm<T>::run(void *const *operands) {
   if (s.m == 0 || s.n == 0)
     return Status::success();
   int64_t count = int64_t(aOffsets.size());
+  OneThread little(double(count) * s.m * s.n * s.k < 5e5);
   auto one = [&](int64_t index) {
     product(a + aOffsets[index], b + bOffsets[index], c + cOffsets[index]);
   };
