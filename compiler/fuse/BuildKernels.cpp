@@ -208,7 +208,35 @@ static double countFlops(Operation &op) {
   return 0;
 }
 
+/// Equal for kernels of equal structure: what each operation is, without names
+/// and locations.
+static size_t getHash(plan::KernelOp kernel) {
+  llvm::hash_code hash =
+      llvm::hash_combine(kernel.getKind(), kernel.getFunctionType());
+  for (Operation &op : kernel.getBlock())
+    hash =
+        llvm::hash_combine(hash, OperationEquivalence::computeHash(
+                                     &op, OperationEquivalence::ignoreHashValue,
+                                     OperationEquivalence::ignoreHashValue,
+                                     OperationEquivalence::IgnoreLocations));
+  return hash;
+}
+
+static bool isEqual(plan::KernelOp a, plan::KernelOp b) {
+  return a.getKind() == b.getKind() &&
+         a.getFunctionType() == b.getFunctionType() &&
+         OperationEquivalence::isRegionEquivalentTo(
+             &a.getBody(), &b.getBody(), OperationEquivalence::IgnoreLocations);
+}
+
 plan::KernelOp KernelTable::insert(plan::KernelOp kernel) {
+  SmallVector<plan::KernelOp, 1> &candidates = kernels[getHash(kernel)];
+  for (plan::KernelOp candidate : candidates)
+    if (isEqual(candidate, kernel)) {
+      kernel->erase();
+      return candidate;
+    }
+  candidates.push_back(kernel);
   OpBuilder builder(kernel.getContext());
   double flops = 0, bytes = 0;
   for (Operation &op : kernel.getBlock().without_terminator())
@@ -219,16 +247,7 @@ plan::KernelOp KernelTable::insert(plan::KernelOp kernel) {
         static_cast<double>(plan::getTensorBytes(cast<RankedTensorType>(type)));
   kernel.setFlopsAttr(builder.getF64FloatAttr(flops));
   kernel.setBytesAttr(builder.getF64FloatAttr(bytes));
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  kernel->print(os, OpPrintingFlags().useLocalScope().enableDebugInfo(false));
-  auto [it, isNew] = kernels.try_emplace(text, kernel);
-  if (!isNew) {
-    kernel->erase();
-    return it->second;
-  }
-  kernel.setSymName(
-      (getHint(kernel) + "_" + llvm::Twine(kernels.size() - 1)).str());
+  kernel.setSymName((getHint(kernel) + "_" + llvm::Twine(count++)).str());
   module.push_back(kernel);
   return kernel;
 }

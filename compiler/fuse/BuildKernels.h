@@ -3,7 +3,7 @@
 #define LOCKSTEP_COMPILER_FUSE_BUILDKERNELS_H
 
 #include "compiler/fuse/Grouping.h"
-#include <string>
+#include <unordered_map>
 
 namespace lockstep::fuse {
 
@@ -33,7 +33,9 @@ public:
 
 private:
   mlir::ModuleOp module;
-  std::map<std::string, plan::KernelOp> kernels;
+  /// By a hash of the structure.
+  std::unordered_map<size_t, llvm::SmallVector<plan::KernelOp, 1>> kernels;
+  int64_t count = 0;
 };
 
 } // namespace lockstep::fuse
