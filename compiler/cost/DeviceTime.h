@@ -1,7 +1,9 @@
-//===- DeviceTime.h - Predicts how long work takes ----------------------*- C++ -*-===//
+//===- DeviceTime.h - Predicts how long work takes ----------------------*- C++
+//-*-===//
 //
-// The roofline: an operation takes as long as its arithmetic or its memory traffic, whichever is longer, after a fixed
-// launch time. Rates are what the device sustains, not its peak.
+// The roofline: an operation takes as long as its arithmetic or its memory
+// traffic, whichever is longer, after a fixed launch time. Rates are what the
+// device sustains, not its peak.
 //
 //===----------------------------------------------------------------------===//
 #ifndef LOCKSTEP_COMPILER_COST_DEVICETIME_H
@@ -25,7 +27,8 @@ double getDeviceTime(const train::OpCost &cost, const DeviceRates &rates);
 
 /// Work done one after the other.
 inline train::OpCost operator+(const train::OpCost &a, const train::OpCost &b) {
-  return {a.flops + b.flops, a.bytesRead + b.bytesRead, a.bytesWritten + b.bytesWritten};
+  return {a.flops + b.flops, a.bytesRead + b.bytesRead,
+          a.bytesWritten + b.bytesWritten};
 }
 
 } // namespace lockstep

@@ -1,4 +1,5 @@
-//===- Registration.h - Attaches the cost model -------------------------*- C++ -*-===//
+//===- Registration.h - Attaches the cost model -------------------------*- C++
+//-*-===//
 #ifndef LOCKSTEP_COMPILER_COST_REGISTRATION_H
 #define LOCKSTEP_COMPILER_COST_REGISTRATION_H
 

@@ -1,4 +1,5 @@
-//===- Entry.cpp - Programs by the names of their values ---------------------------===//
+//===- Entry.cpp - Programs by the names of their values
+//---------------------------===//
 #include "compiler/reference/Entry.h"
 #include "compiler/reference/ProgramMachine.h"
 #include "llvm/ADT/StringSet.h"
@@ -13,7 +14,8 @@ FailureOr<Operation *> findEntry(ModuleOp module, StringRef name) {
   for (auto program : module.getOps<plan::ProgramOp>())
     if (program.getEntry() == name || program.getSymName() == name)
       return program.getOperation();
-  return module.emitError("expected a function or program named '") << name << "'";
+  return module.emitError("expected a function or program named '")
+         << name << "'";
 }
 
 /// Puts the role in front of names that occur more than once.
@@ -26,37 +28,44 @@ static void makeUnique(SmallVectorImpl<EntryValue> &list) {
       value.name = (train::stringifyRole(*value.role) + "/" + value.name).str();
 }
 
-static EntryValue describe(Type type, DictionaryAttr attributes, const std::string &fallback) {
+static EntryValue describe(Type type, DictionaryAttr attributes,
+                           const std::string &fallback) {
   EntryValue value{fallback, std::nullopt, cast<RankedTensorType>(type)};
   if (!attributes)
     return value;
   if (auto name = attributes.getAs<StringAttr>(train::TrainDialect::kNameAttr))
     value.name = name.str();
-  if (auto role = attributes.getAs<train::RoleAttr>(train::TrainDialect::kRoleAttr))
+  if (auto role =
+          attributes.getAs<train::RoleAttr>(train::TrainDialect::kRoleAttr))
     value.role = role.getValue();
   return value;
 }
 
 static bool isResult(const NamedBuffer &buffer) {
-  return buffer.kind == plan::BufferKind::Persistent || buffer.role == train::Role::Metric ||
+  return buffer.kind == plan::BufferKind::Persistent ||
+         buffer.role == train::Role::Metric ||
          buffer.role == train::Role::Output;
 }
 
 static bool isArgument(const NamedBuffer &buffer) {
-  return buffer.role != train::Role::Metric && buffer.role != train::Role::Output;
+  return buffer.role != train::Role::Metric &&
+         buffer.role != train::Role::Output;
 }
 
 EntrySignature getEntrySignature(Operation *entry) {
   EntrySignature signature;
   if (auto function = dyn_cast<func::FuncOp>(entry)) {
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
-      signature.arguments.push_back(
-          describe(function.getArgumentTypes()[i], function.getArgAttrDict(i), "arg" + std::to_string(i)));
+      signature.arguments.push_back(describe(function.getArgumentTypes()[i],
+                                             function.getArgAttrDict(i),
+                                             "arg" + std::to_string(i)));
     for (unsigned i = 0; i < function.getNumResults(); ++i)
-      signature.results.push_back(
-          describe(function.getResultTypes()[i], function.getResultAttrDict(i), "result" + std::to_string(i)));
+      signature.results.push_back(describe(function.getResultTypes()[i],
+                                           function.getResultAttrDict(i),
+                                           "result" + std::to_string(i)));
   } else {
-    for (const NamedBuffer &buffer : getNamedBuffers(cast<plan::ProgramOp>(entry))) {
+    for (const NamedBuffer &buffer :
+         getNamedBuffers(cast<plan::ProgramOp>(entry))) {
       if (isArgument(buffer))
         signature.arguments.push_back({buffer.name, buffer.role, buffer.type});
       if (isResult(buffer))
@@ -68,7 +77,8 @@ EntrySignature getEntrySignature(Operation *entry) {
   return signature;
 }
 
-FailureOr<SmallVector<RankTensors>> runEntry(Operation *entry, int64_t ranks, ArrayRef<RankTensors> arguments) {
+FailureOr<SmallVector<RankTensors>> runEntry(Operation *entry, int64_t ranks,
+                                             ArrayRef<RankTensors> arguments) {
   if (auto function = dyn_cast<func::FuncOp>(entry))
     return interpretRanks(function, ranks, arguments);
   auto program = cast<plan::ProgramOp>(entry);

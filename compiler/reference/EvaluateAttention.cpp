@@ -1,4 +1,5 @@
-//===- EvaluateAttention.cpp - Attention and its gradient --------------------------===//
+//===- EvaluateAttention.cpp - Attention and its gradient
+//--------------------------===//
 #include "compiler/reference/EvaluateSupport.h"
 #include <cmath>
 
@@ -20,10 +21,13 @@ struct AttentionRows {
   SmallVector<int64_t> maskStrides;
 
   template <typename Op>
-  AttentionRows(Op op, const HostTensor &query, const HostTensor &key, const HostTensor &value, const HostTensor *maskTensor)
-      : batch(query.getDimSize(0)), heads(query.getDimSize(1)), groups(key.getDimSize(1)), queries(query.getDimSize(2)),
-        keys(key.getDimSize(2)), width(query.getDimSize(3)), valueWidth(value.getDimSize(3)),
-        scale(op.getScale().convertToDouble()), causal(op.getCausal()), q(query.toDoubles()), k(key.toDoubles()),
+  AttentionRows(Op op, const HostTensor &query, const HostTensor &key,
+                const HostTensor &value, const HostTensor *maskTensor)
+      : batch(query.getDimSize(0)), heads(query.getDimSize(1)),
+        groups(key.getDimSize(1)), queries(query.getDimSize(2)),
+        keys(key.getDimSize(2)), width(query.getDimSize(3)),
+        valueWidth(value.getDimSize(3)), scale(op.getScale().convertToDouble()),
+        causal(op.getCausal()), q(query.toDoubles()), k(key.toDoubles()),
         v(value.toDoubles()) {
     if (op.getWindow())
       window = int64_t(*op.getWindow());
@@ -37,9 +41,14 @@ struct AttentionRows {
         maskStrides[i] = 0;
   }
 
-  /// Offsets of row (b, h, t) of queries, and of the keys of its group, in units of rows.
-  int64_t queryRow(int64_t b, int64_t h, int64_t t) const { return (b * heads + h) * queries + t; }
-  int64_t keyRow(int64_t b, int64_t h, int64_t s) const { return (b * groups + h / (heads / groups)) * keys + s; }
+  /// Offsets of row (b, h, t) of queries, and of the keys of its group, in
+  /// units of rows.
+  int64_t queryRow(int64_t b, int64_t h, int64_t t) const {
+    return (b * heads + h) * queries + t;
+  }
+  int64_t keyRow(int64_t b, int64_t h, int64_t s) const {
+    return (b * groups + h / (heads / groups)) * keys + s;
+  }
 
   static double dot(const double *a, const double *b, int64_t n) {
     double sum = 0;
@@ -54,17 +63,20 @@ struct AttentionRows {
       return -INFINITY;
     double added = 0;
     if (!mask.empty()) {
-      double m = mask[b * maskStrides[0] + h * maskStrides[1] + t * maskStrides[2] + s * maskStrides[3]];
+      double m = mask[b * maskStrides[0] + h * maskStrides[1] +
+                      t * maskStrides[2] + s * maskStrides[3]];
       if (boolMask && m == 0)
         return -INFINITY;
       added = boolMask ? 0 : m;
     }
-    return scale * dot(&q[queryRow(b, h, t) * width], &k[keyRow(b, h, s) * width], width) + added;
+    return scale * dot(&q[queryRow(b, h, t) * width],
+                       &k[keyRow(b, h, s) * width], width) +
+           added;
   }
 
-  /// Calls f(b, h, t, the row's probabilities, its log sum exp); a row that sees nothing has zeros and -inf.
-  template <typename F>
-  void forEachRow(F f) const {
+  /// Calls f(b, h, t, the row's probabilities, its log sum exp); a row that
+  /// sees nothing has zeros and -inf.
+  template <typename F> void forEachRow(F f) const {
     std::vector<double> p(keys);
     for (int64_t b = 0; b < batch; ++b)
       for (int64_t h = 0; h < heads; ++h)
@@ -84,12 +96,16 @@ struct AttentionRows {
 
 } // namespace
 
-static LogicalResult evaluateAttention(AttentionOp op, Operands operands, Results &results) {
+static LogicalResult evaluateAttention(AttentionOp op, Operands operands,
+                                       Results &results) {
   RankedTensorType type = getResultType(op);
-  AttentionRows rows(op, operands[0], operands[1], operands[2], op.getMask() ? &operands[3] : nullptr);
-  std::vector<double> output(type.getNumElements(), 0), lse(getResultType(op, 1).getNumElements());
+  AttentionRows rows(op, operands[0], operands[1], operands[2],
+                     op.getMask() ? &operands[3] : nullptr);
+  std::vector<double> output(type.getNumElements(), 0),
+      lse(getResultType(op, 1).getNumElements());
   int64_t width = rows.valueWidth;
-  rows.forEachRow([&](int64_t b, int64_t h, int64_t t, const std::vector<double> &p, double rowLse) {
+  rows.forEachRow([&](int64_t b, int64_t h, int64_t t,
+                      const std::vector<double> &p, double rowLse) {
     double *out = &output[rows.queryRow(b, h, t) * width];
     for (int64_t s = 0; s < rows.keys; ++s)
       for (int64_t i = 0; i < width; ++i)
@@ -101,14 +117,19 @@ static LogicalResult evaluateAttention(AttentionOp op, Operands operands, Result
   return success();
 }
 
-/// o = p v with p = softmax(s): dv = p^T do, dp = do v^T, ds = p (dp - sum of p dp), and s = scale q k^T. Uses neither the saved
-/// output nor the saved lse.
-static LogicalResult evaluateAttentionGradient(AttentionGradientOp op, Operands operands, Results &results) {
-  AttentionRows rows(op, operands[1], operands[2], operands[3], op.getMask() ? &operands[6] : nullptr);
+/// o = p v with p = softmax(s): dv = p^T do, dp = do v^T, ds = p (dp - sum of p
+/// dp), and s = scale q k^T. Uses neither the saved output nor the saved lse.
+static LogicalResult evaluateAttentionGradient(AttentionGradientOp op,
+                                               Operands operands,
+                                               Results &results) {
+  AttentionRows rows(op, operands[1], operands[2], operands[3],
+                     op.getMask() ? &operands[6] : nullptr);
   std::vector<double> cotangent = operands[0].toDoubles();
-  std::vector<double> dq(rows.q.size(), 0), dk(rows.k.size(), 0), dv(rows.v.size(), 0), dp(rows.keys);
+  std::vector<double> dq(rows.q.size(), 0), dk(rows.k.size(), 0),
+      dv(rows.v.size(), 0), dp(rows.keys);
   int64_t width = rows.width, valueWidth = rows.valueWidth;
-  rows.forEachRow([&](int64_t b, int64_t h, int64_t t, const std::vector<double> &p, double) {
+  rows.forEachRow([&](int64_t b, int64_t h, int64_t t,
+                      const std::vector<double> &p, double) {
     int64_t query = rows.queryRow(b, h, t);
     const double *dout = &cotangent[query * valueWidth];
     double mean = 0;

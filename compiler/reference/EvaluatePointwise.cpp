@@ -1,7 +1,9 @@
-//===- EvaluatePointwise.cpp - Elementwise operations --------------------------===//
+//===- EvaluatePointwise.cpp - Elementwise operations
+//--------------------------===//
 //
-// Floating point is computed in double and rounded once to the element type; integers in int64_t and wrapped. Where C++ or
-// the hardware leaves a result open, the choice is XLA's: integer x / 0 is -1 and x % 0 is x.
+// Floating point is computed in double and rounded once to the element type;
+// integers in int64_t and wrapped. Where C++ or the hardware leaves a result
+// open, the choice is XLA's: integer x / 0 is -1 and x % 0 is x.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/reference/EvaluateSupport.h"
@@ -16,8 +18,7 @@ namespace lockstep {
 
 //===--- Application to all elements; splats stay splats ---===//
 
-template <typename T>
-static std::vector<T> read(const HostTensor &tensor) {
+template <typename T> static std::vector<T> read(const HostTensor &tensor) {
   if constexpr (std::is_same_v<T, double>)
     return tensor.toDoubles();
   else
@@ -32,8 +33,7 @@ static HostTensor write(RankedTensorType type, ArrayRef<T> values) {
     return HostTensor::fromInts(type, values);
 }
 
-template <typename T>
-static T readSplat(const HostTensor &tensor) {
+template <typename T> static T readSplat(const HostTensor &tensor) {
   if constexpr (std::is_same_v<T, double>)
     return tensor.getDouble(0);
   else
@@ -58,7 +58,8 @@ static HostTensor mapElements(RankedTensorType type, const HostTensor &a, F f) {
 }
 
 template <typename In, typename Out, typename F>
-static HostTensor mapElements(RankedTensorType type, const HostTensor &a, const HostTensor &b, F f) {
+static HostTensor mapElements(RankedTensorType type, const HostTensor &a,
+                              const HostTensor &b, F f) {
   if (a.isSplat() && b.isSplat())
     return writeSplat<Out>(type, f(readSplat<In>(a), readSplat<In>(b)));
   if (b.isSplat()) {
@@ -82,7 +83,9 @@ static double negate(double x) { return -x; }
 static int64_t negate(int64_t x) { return int64_t(-uint64_t(x)); }
 static double abs(double x) { return std::fabs(x); }
 static int64_t abs(int64_t x) { return x < 0 ? negate(x) : x; }
-static double sign(double x) { return std::isnan(x) ? x : double((x > 0) - (x < 0)); }
+static double sign(double x) {
+  return std::isnan(x) ? x : double((x > 0) - (x < 0));
+}
 static int64_t sign(int64_t x) { return (x > 0) - (x < 0); }
 
 static double exponential(double x) { return std::exp(x); }
@@ -107,13 +110,23 @@ static double add(double x, double y) { return x + y; }
 static double subtract(double x, double y) { return x - y; }
 static double multiply(double x, double y) { return x * y; }
 static double divide(double x, double y) { return x / y; }
-static int64_t add(int64_t x, int64_t y) { return int64_t(uint64_t(x) + uint64_t(y)); }
-static int64_t subtract(int64_t x, int64_t y) { return int64_t(uint64_t(x) - uint64_t(y)); }
-static int64_t multiply(int64_t x, int64_t y) { return int64_t(uint64_t(x) * uint64_t(y)); }
-static int64_t divide(int64_t x, int64_t y) { return y == 0 ? -1 : y == -1 ? negate(x) : x / y; }
+static int64_t add(int64_t x, int64_t y) {
+  return int64_t(uint64_t(x) + uint64_t(y));
+}
+static int64_t subtract(int64_t x, int64_t y) {
+  return int64_t(uint64_t(x) - uint64_t(y));
+}
+static int64_t multiply(int64_t x, int64_t y) {
+  return int64_t(uint64_t(x) * uint64_t(y));
+}
+static int64_t divide(int64_t x, int64_t y) {
+  return y == 0 ? -1 : y == -1 ? negate(x) : x / y;
+}
 
 static double remainder(double x, double y) { return std::fmod(x, y); }
-static int64_t remainder(int64_t x, int64_t y) { return y == 0 ? x : y == -1 ? 0 : x % y; }
+static int64_t remainder(int64_t x, int64_t y) {
+  return y == 0 ? x : y == -1 ? 0 : x % y;
+}
 static double modulo(double x, double y) {
   double m = std::fmod(x, y);
   return m != 0 && (m < 0) != (y < 0) ? m + y : m;
@@ -130,7 +143,8 @@ static double floorDivide(double x, double y) {
 }
 static int64_t floorDivide(int64_t x, int64_t y) {
   int64_t quotient = divide(x, y);
-  return y != 0 && remainder(x, y) != 0 && (x < 0) != (y < 0) ? quotient - 1 : quotient;
+  return y != 0 && remainder(x, y) != 0 && (x < 0) != (y < 0) ? quotient - 1
+                                                              : quotient;
 }
 
 static double power(double x, double y) { return std::pow(x, y); }
@@ -144,16 +158,24 @@ static int64_t power(int64_t x, int64_t y) {
   return result;
 }
 
-static double maximum(double x, double y) { return std::isnan(x) || x > y ? x : y; }
-static double minimum(double x, double y) { return std::isnan(x) || x < y ? x : y; }
+static double maximum(double x, double y) {
+  return std::isnan(x) || x > y ? x : y;
+}
+static double minimum(double x, double y) {
+  return std::isnan(x) || x < y ? x : y;
+}
 static int64_t maximum(int64_t x, int64_t y) { return std::max(x, y); }
 static int64_t minimum(int64_t x, int64_t y) { return std::min(x, y); }
 static double atan2(double x, double y) { return std::atan2(x, y); }
 static int64_t bitAnd(int64_t x, int64_t y) { return x & y; }
 static int64_t bitOr(int64_t x, int64_t y) { return x | y; }
 static int64_t bitXor(int64_t x, int64_t y) { return x ^ y; }
-static int64_t shiftLeft(int64_t x, int64_t y) { return y < 0 || y > 63 ? 0 : int64_t(uint64_t(x) << y); }
-static int64_t shiftRight(int64_t x, int64_t y) { return x >> (y < 0 || y > 63 ? 63 : y); }
+static int64_t shiftLeft(int64_t x, int64_t y) {
+  return y < 0 || y > 63 ? 0 : int64_t(uint64_t(x) << y);
+}
+static int64_t shiftRight(int64_t x, int64_t y) {
+  return x >> (y < 0 || y > 63 ? 63 : y);
+}
 
 //===--- Evaluations ---===//
 
@@ -162,13 +184,15 @@ using UnaryInt = int64_t (*)(int64_t);
 using BinaryDouble = double (*)(double, double);
 using BinaryInt = int64_t (*)(int64_t, int64_t);
 
-/// A null function stands for a kind of element that the operation's definition excludes.
+/// A null function stands for a kind of element that the operation's definition
+/// excludes.
 template <typename Op, UnaryDouble onDouble, UnaryInt onInt>
 static LogicalResult evaluateUnary(Op op, Operands operands, Results &results) {
   RankedTensorType type = getResultType(op);
   if (!operands[0].isFloat()) {
     if constexpr (onInt != nullptr) {
-      results.push_back(mapElements<int64_t, int64_t>(type, operands[0], onInt));
+      results.push_back(
+          mapElements<int64_t, int64_t>(type, operands[0], onInt));
       return success();
     }
   } else if constexpr (onDouble != nullptr) {
@@ -179,29 +203,35 @@ static LogicalResult evaluateUnary(Op op, Operands operands, Results &results) {
 }
 
 template <typename Op, BinaryDouble onDouble, BinaryInt onInt>
-static LogicalResult evaluateBinary(Op op, Operands operands, Results &results) {
+static LogicalResult evaluateBinary(Op op, Operands operands,
+                                    Results &results) {
   RankedTensorType type = getResultType(op);
   if (!operands[0].isFloat()) {
     if constexpr (onInt != nullptr) {
-      results.push_back(mapElements<int64_t, int64_t>(type, operands[0], operands[1], onInt));
+      results.push_back(
+          mapElements<int64_t, int64_t>(type, operands[0], operands[1], onInt));
       return success();
     }
   } else if constexpr (onDouble != nullptr) {
-    results.push_back(mapElements<double, double>(type, operands[0], operands[1], onDouble));
+    results.push_back(
+        mapElements<double, double>(type, operands[0], operands[1], onDouble));
     return success();
   }
   return failure();
 }
 
-static LogicalResult evaluateNot(NotOp op, Operands operands, Results &results) {
+static LogicalResult evaluateNot(NotOp op, Operands operands,
+                                 Results &results) {
   bool isBool = operands[0].getElementType().isInteger(1);
-  results.push_back(mapElements<int64_t, int64_t>(getResultType(op), operands[0],
-                                                  [&](int64_t x) { return isBool ? int64_t(!x) : ~x; }));
+  results.push_back(mapElements<int64_t, int64_t>(
+      getResultType(op), operands[0],
+      [&](int64_t x) { return isBool ? int64_t(!x) : ~x; }));
   return success();
 }
 
 template <typename T>
-static HostTensor compare(CompareDirection direction, RankedTensorType type, const HostTensor &a, const HostTensor &b) {
+static HostTensor compare(CompareDirection direction, RankedTensorType type,
+                          const HostTensor &a, const HostTensor &b) {
   return mapElements<T, int64_t>(type, a, b, [&](T x, T y) -> int64_t {
     switch (direction) {
     case CompareDirection::EQ:
@@ -221,14 +251,19 @@ static HostTensor compare(CompareDirection direction, RankedTensorType type, con
   });
 }
 
-static LogicalResult evaluateCompare(CompareOp op, Operands operands, Results &results) {
+static LogicalResult evaluateCompare(CompareOp op, Operands operands,
+                                     Results &results) {
   RankedTensorType type = getResultType(op);
-  results.push_back(operands[0].isFloat() ? compare<double>(op.getDirection(), type, operands[0], operands[1])
-                                          : compare<int64_t>(op.getDirection(), type, operands[0], operands[1]));
+  results.push_back(
+      operands[0].isFloat()
+          ? compare<double>(op.getDirection(), type, operands[0], operands[1])
+          : compare<int64_t>(op.getDirection(), type, operands[0],
+                             operands[1]));
   return success();
 }
 
-static LogicalResult evaluateSelect(SelectOp op, Operands operands, Results &results) {
+static LogicalResult evaluateSelect(SelectOp op, Operands operands,
+                                    Results &results) {
   if (operands[0].isSplat()) {
     results.push_back(operands[0].getInt(0) ? operands[1] : operands[2]);
     return success();
@@ -239,32 +274,41 @@ static LogicalResult evaluateSelect(SelectOp op, Operands operands, Results &res
   int64_t size = HostTensor::getElementBytes(type.getElementType());
   std::vector<char> bytes(type.getNumElements() * size);
   for (int64_t i = 0, e = type.getNumElements(); i < e; ++i)
-    std::memcpy(&bytes[i * size], (choice[i] ? onTrue : onFalse).getData() + i * size, size);
+    std::memcpy(&bytes[i * size],
+                (choice[i] ? onTrue : onFalse).getData() + i * size, size);
   results.push_back(HostTensor::copy(type, bytes));
   return success();
 }
 
-static LogicalResult evaluateConvert(ConvertOp op, Operands operands, Results &results) {
+static LogicalResult evaluateConvert(ConvertOp op, Operands operands,
+                                     Results &results) {
   RankedTensorType type = getResultType(op);
-  // A float's truncation to an integer happens when the result is stored; so does x != 0 for i1.
-  results.push_back(operands[0].isFloat() ? mapElements<double, double>(type, operands[0], [](double x) { return x; })
-                                          : mapElements<int64_t, int64_t>(type, operands[0], [](int64_t x) { return x; }));
+  // A float's truncation to an integer happens when the result is stored; so
+  // does x != 0 for i1.
+  results.push_back(operands[0].isFloat()
+                        ? mapElements<double, double>(
+                              type, operands[0], [](double x) { return x; })
+                        : mapElements<int64_t, int64_t>(
+                              type, operands[0], [](int64_t x) { return x; }));
   return success();
 }
 
-static LogicalResult evaluateStopGradient(StopGradientOp, Operands operands, Results &results) {
+static LogicalResult evaluateStopGradient(StopGradientOp, Operands operands,
+                                          Results &results) {
   results.push_back(operands[0]);
   return success();
 }
 
-static LogicalResult evaluateDropout(DropoutOp op, Operands operands, Results &results) {
+static LogicalResult evaluateDropout(DropoutOp op, Operands operands,
+                                     Results &results) {
   RankedTensorType type = getResultType(op);
   std::vector<double> x = operands[0].toDoubles();
   uint64_t seed = operands[1].getInt(0), step = operands[1].getInt(1);
   double rate = op.getRate().convertToDouble(), scale = 1 / (1 - rate);
   SmallVector<int64_t> globalShape(type.getShape()), offsets(type.getRank(), 0);
   if (op.getGlobalShape()) {
-    globalShape.assign(op.getGlobalShape()->begin(), op.getGlobalShape()->end());
+    globalShape.assign(op.getGlobalShape()->begin(),
+                       op.getGlobalShape()->end());
     for (auto [i, offset] : llvm::enumerate(operands[2].toInts()))
       offsets[i] = offset;
   }
@@ -273,7 +317,9 @@ static LogicalResult evaluateDropout(DropoutOp op, Operands operands, Results &r
     uint64_t global = 0;
     for (size_t i = 0; i < index.size(); ++i)
       global += (offsets[i] + index[i]) * strides[i];
-    x[position] = getDropoutUniform(seed, op.getId(), step, global) >= rate ? x[position] * scale : 0;
+    x[position] = getDropoutUniform(seed, op.getId(), step, global) >= rate
+                      ? x[position] * scale
+                      : 0;
   });
   results.push_back(HostTensor::fromDoubles(type, x));
   return success();

@@ -1,4 +1,5 @@
-//===- EvaluateStep.cpp - Loss and update -------------------------------------------===//
+//===- EvaluateStep.cpp - Loss and update
+//-------------------------------------------===//
 #include "compiler/reference/EvaluateSupport.h"
 #include <cmath>
 
@@ -9,7 +10,8 @@ namespace lockstep {
 
 //===--- Cross entropy ---===//
 
-static LogicalResult evaluateCrossEntropy(CrossEntropyOp op, Operands operands, Results &results) {
+static LogicalResult evaluateCrossEntropy(CrossEntropyOp op, Operands operands,
+                                          Results &results) {
   std::vector<double> x = operands[0].toDoubles();
   std::vector<int64_t> labels = operands[1].toInts();
   AroundDimension around(operands[0].getShape(), op.getDimension());
@@ -37,23 +39,31 @@ static LogicalResult evaluateCrossEntropy(CrossEntropyOp op, Operands operands, 
   return success();
 }
 
-static LogicalResult evaluateCrossEntropyGradient(CrossEntropyGradientOp op, Operands operands, Results &results) {
-  std::vector<double> x = operands[0].toDoubles(), lse = operands[2].toDoubles();
+static LogicalResult evaluateCrossEntropyGradient(CrossEntropyGradientOp op,
+                                                  Operands operands,
+                                                  Results &results) {
+  std::vector<double> x = operands[0].toDoubles(),
+                      lse = operands[2].toDoubles();
   std::vector<int64_t> labels = operands[1].toInts();
-  double scale = operands[3].getDouble(0), smoothing = op.getSmoothing().convertToDouble();
+  double scale = operands[3].getDouble(0),
+         smoothing = op.getSmoothing().convertToDouble();
   AroundDimension around(operands[0].getShape(), op.getDimension());
   around.forEachRow([&](int64_t row, int64_t start) {
     for (int64_t k = 0; k < around.size; ++k) {
       double &element = x[start + k * around.inner];
-      double target = smoothing / around.size + (k == labels[row] ? 1 - smoothing : 0);
-      element = labels[row] == int64_t(op.getIgnoreIndex()) ? 0 : scale * (std::exp(element - lse[row]) - target);
+      double target =
+          smoothing / around.size + (k == labels[row] ? 1 - smoothing : 0);
+      element = labels[row] == int64_t(op.getIgnoreIndex())
+                    ? 0
+                    : scale * (std::exp(element - lse[row]) - target);
     }
   });
   results.push_back(HostTensor::fromDoubles(getResultType(op), x));
   return success();
 }
 
-static LogicalResult evaluateLabelCount(LabelCountOp op, Operands operands, Results &results) {
+static LogicalResult evaluateLabelCount(LabelCountOp op, Operands operands,
+                                        Results &results) {
   double count = 0;
   for (int64_t label : operands[0].toInts())
     count += label != int64_t(op.getIgnoreIndex());
@@ -63,7 +73,8 @@ static LogicalResult evaluateLabelCount(LabelCountOp op, Operands operands, Resu
 
 //===--- Update ---===//
 
-static LogicalResult evaluateGlobalNorm(GlobalNormOp op, Operands operands, Results &results) {
+static LogicalResult evaluateGlobalNorm(GlobalNormOp op, Operands operands,
+                                        Results &results) {
   double sum = 0;
   for (const HostTensor &operand : operands)
     for (double x : operand.toDoubles())
@@ -72,13 +83,17 @@ static LogicalResult evaluateGlobalNorm(GlobalNormOp op, Operands operands, Resu
   return success();
 }
 
-static LogicalResult evaluateSgd(SgdOp op, Operands operands, Results &results) {
-  std::vector<double> parameter = operands[0].toDoubles(), gradient = operands[1].toDoubles(), buffer;
+static LogicalResult evaluateSgd(SgdOp op, Operands operands,
+                                 Results &results) {
+  std::vector<double> parameter = operands[0].toDoubles(),
+                      gradient = operands[1].toDoubles(), buffer;
   Operands rest = operands.drop_front(2);
-  const HostTensor *oldBuffer = takeOptional(rest, bool(op.getMomentumBuffer()));
+  const HostTensor *oldBuffer =
+      takeOptional(rest, bool(op.getMomentumBuffer()));
   const HostTensor *momentumTensor = takeOptional(rest, bool(op.getMomentum()));
   double momentum = momentumTensor ? momentumTensor->getDouble(0) : 0;
-  double lr = rest[0].getDouble(0), decay = rest[1].getDouble(0), scale = rest[2].getDouble(0);
+  double lr = rest[0].getDouble(0), decay = rest[1].getDouble(0),
+         scale = rest[2].getDouble(0);
   if (oldBuffer)
     buffer = oldBuffer->toDoubles();
   for (size_t i = 0; i < parameter.size(); ++i) {
@@ -95,11 +110,13 @@ static LogicalResult evaluateSgd(SgdOp op, Operands operands, Results &results) 
   return success();
 }
 
-static LogicalResult evaluateAdam(AdamOp op, Operands operands, Results &results) {
-  std::vector<double> p = operands[0].toDoubles(), g = operands[1].toDoubles(), m = operands[2].toDoubles(),
-                      v = operands[3].toDoubles();
+static LogicalResult evaluateAdam(AdamOp op, Operands operands,
+                                  Results &results) {
+  std::vector<double> p = operands[0].toDoubles(), g = operands[1].toDoubles(),
+                      m = operands[2].toDoubles(), v = operands[3].toDoubles();
   auto scalar = [&](int i) { return operands[4 + i].getDouble(0); };
-  double lr = scalar(0), decay = scalar(1), beta1 = scalar(2), beta2 = scalar(3), eps = scalar(4);
+  double lr = scalar(0), decay = scalar(1), beta1 = scalar(2),
+         beta2 = scalar(3), eps = scalar(4);
   double correction1 = scalar(5), correction2 = scalar(6), scale = scalar(7);
   for (size_t i = 0; i < p.size(); ++i) {
     double gradient = g[i] * scale;
@@ -109,7 +126,8 @@ static LogicalResult evaluateAdam(AdamOp op, Operands operands, Results &results
       gradient += decay * p[i];
     m[i] = beta1 * m[i] + (1 - beta1) * gradient;
     v[i] = beta2 * v[i] + (1 - beta2) * gradient * gradient;
-    p[i] -= lr / correction1 * m[i] / (std::sqrt(v[i]) / std::sqrt(correction2) + eps);
+    p[i] -= lr / correction1 * m[i] /
+            (std::sqrt(v[i]) / std::sqrt(correction2) + eps);
   }
   results.push_back(HostTensor::fromDoubles(getResultType(op, 0), p));
   results.push_back(HostTensor::fromDoubles(getResultType(op, 1), m));

@@ -1,4 +1,5 @@
-//===- EvaluateSupport.cpp - Shared pieces of the reference evaluation ----------===//
+//===- EvaluateSupport.cpp - Shared pieces of the reference evaluation
+//----------===//
 #include "compiler/reference/EvaluateSupport.h"
 #include <cmath>
 #include <cstring>
@@ -12,15 +13,15 @@ namespace lockstep {
 namespace {
 
 /// An element of 2^k bytes that is only moved.
-template <int bytes>
-struct Opaque {
+template <int bytes> struct Opaque {
   char data[bytes];
 };
 
 } // namespace
 
 template <typename T>
-static void copyStrided(const char *source, char *target, ArrayRef<int64_t> shape, ArrayRef<int64_t> strides) {
+static void copyStrided(const char *source, char *target,
+                        ArrayRef<int64_t> shape, ArrayRef<int64_t> strides) {
   if (shape.empty()) {
     std::memcpy(target, source, sizeof(T));
     return;
@@ -38,7 +39,8 @@ static void copyStrided(const char *source, char *target, ArrayRef<int64_t> shap
   });
 }
 
-HostTensor readStrided(const HostTensor &source, ArrayRef<int64_t> shape, int64_t offset, ArrayRef<int64_t> strides) {
+HostTensor readStrided(const HostTensor &source, ArrayRef<int64_t> shape,
+                       int64_t offset, ArrayRef<int64_t> strides) {
   auto type = RankedTensorType::get(shape, source.getElementType());
   if (source.isSplat())
     return source.resizeSplat(shape);
@@ -62,7 +64,8 @@ HostTensor readStrided(const HostTensor &source, ArrayRef<int64_t> shape, int64_
 }
 
 HostTensor transpose(const HostTensor &source, ArrayRef<int64_t> permutation) {
-  SmallVector<int64_t> from = getRowMajorStrides(source.getShape()), shape, strides;
+  SmallVector<int64_t> from = getRowMajorStrides(source.getShape()), shape,
+                       strides;
   for (int64_t i : permutation) {
     shape.push_back(source.getDimSize(i));
     strides.push_back(from[i]);
@@ -83,14 +86,17 @@ HostTensor concatenate(ArrayRef<HostTensor> parts, int64_t dim) {
     AroundDimension from(part.getShape(), dim);
     int64_t block = from.size * from.inner * size;
     for (int64_t o = 0; o < from.outer && block; ++o)
-      std::memcpy(&bytes[to.at(o, 0, start) * size], part.getData() + o * block, block);
+      std::memcpy(&bytes[to.at(o, 0, start) * size], part.getData() + o * block,
+                  block);
     start += from.size;
   }
   return HostTensor::copy(type, bytes);
 }
 
-HostTensor getBlock(const HostTensor &tensor, int64_t dim, int64_t place, int64_t count) {
-  SmallVector<int64_t> shape(tensor.getShape()), strides = getRowMajorStrides(shape);
+HostTensor getBlock(const HostTensor &tensor, int64_t dim, int64_t place,
+                    int64_t count) {
+  SmallVector<int64_t> shape(tensor.getShape()),
+      strides = getRowMajorStrides(shape);
   shape[dim] /= count;
   return readStrided(tensor, shape, place * shape[dim] * strides[dim], strides);
 }
@@ -124,7 +130,8 @@ int64_t getNeutralInt(ReduceKind kind, Type type) {
   case ReduceKind::Max:
     return isUnsigned ? 0 : APInt::getSignedMinValue(width).getSExtValue();
   case ReduceKind::Min:
-    return isUnsigned ? APInt::getMaxValue(width).getZExtValue() : APInt::getSignedMaxValue(width).getSExtValue();
+    return isUnsigned ? APInt::getMaxValue(width).getZExtValue()
+                      : APInt::getSignedMaxValue(width).getSExtValue();
   }
   llvm_unreachable("all kinds are handled");
 }

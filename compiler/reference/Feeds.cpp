@@ -1,4 +1,5 @@
-//===- Feeds.cpp - Inputs and outputs of interpreted programs ----------------------===//
+//===- Feeds.cpp - Inputs and outputs of interpreted programs
+//----------------------===//
 #include "compiler/reference/Feeds.h"
 #include "compiler/reference/EvaluateSupport.h"
 #include "runtime/safetensors/safetensors.h"
@@ -65,14 +66,16 @@ static DType getDType(Type type) {
 }
 
 StatusOr<Feeds> readFeeds(const std::string &path, MLIRContext *context) {
-  LOCKSTEP_ASSIGN_OR_RETURN(std::shared_ptr<const SafetensorsFile> file, SafetensorsFile::open(path));
+  LOCKSTEP_ASSIGN_OR_RETURN(std::shared_ptr<const SafetensorsFile> file,
+                            SafetensorsFile::open(path));
   Feeds feeds;
   for (const SafetensorsTensor &tensor : file->tensors())
     if (Type element = getType(tensor.dtype, context))
       // The file stays mapped as long as a tensor refers to it.
       feeds[tensor.name] = HostTensor::wrap(
           RankedTensorType::get(tensor.shape, element),
-          std::shared_ptr<const char>(file, reinterpret_cast<const char *>(tensor.data)));
+          std::shared_ptr<const char>(
+              file, reinterpret_cast<const char *>(tensor.data)));
   return feeds;
 }
 
@@ -81,8 +84,10 @@ Status writeFeeds(const std::string &path, const Feeds &feeds) {
   std::vector<HostTensor> alive;
   for (auto &[name, value] : feeds) {
     HostTensor all = value.expand();
-    tensors.push_back({name, getDType(all.getElementType()), std::vector<int64_t>(all.getShape()),
-                       reinterpret_cast<const std::byte *>(all.getData()), uint64_t(all.getNumBytes())});
+    tensors.push_back({name, getDType(all.getElementType()),
+                       std::vector<int64_t>(all.getShape()),
+                       reinterpret_cast<const std::byte *>(all.getData()),
+                       uint64_t(all.getNumBytes())});
     alive.push_back(all);
   }
   return writeSafetensors(path, tensors);
@@ -111,17 +116,21 @@ static HostTensor draw(const EntryValue &value, const RandomOptions &options) {
   if (value.role == train::Role::State)
     return HostTensor::splat(value.type, 0);
   if (value.role == train::Role::Rng)
-    return HostTensor::fromInts(value.type, std::vector<int64_t>{int64_t(options.seed), 0});
+    return HostTensor::fromInts(value.type,
+                                std::vector<int64_t>{int64_t(options.seed), 0});
   if (value.role == train::Role::Buffer)
-    return HostTensor::splat(value.type, StringRef(value.name).ends_with("var") ? 1 : 0);
+    return HostTensor::splat(value.type,
+                             StringRef(value.name).ends_with("var") ? 1 : 0);
   if (!isa<FloatType>(value.type.getElementType())) {
     std::vector<int64_t> values(count);
-    int64_t limit = value.type.getElementType().isInteger(1) ? 2 : options.integerLimit;
+    int64_t limit =
+        value.type.getElementType().isInteger(1) ? 2 : options.integerLimit;
     for (int64_t &v : values)
       v = int64_t(engine() % uint64_t(limit));
     return HostTensor::fromInts(value.type, values);
   }
-  std::normal_distribution<double> normal(0, value.role == train::Role::Parameter ? 0.1 : 1);
+  std::normal_distribution<double> normal(
+      0, value.role == train::Role::Parameter ? 0.1 : 1);
   std::vector<double> values(count);
   for (double &v : values)
     v = normal(engine);
@@ -137,8 +146,11 @@ Feeds drawFeeds(const EntrySignature &signature, const RandomOptions &options) {
 
 //===--- Parts ---===//
 
-/// The one dimension in which `local` times some ranks is `global`; nothing if they do not fit.
-static std::optional<int64_t> findDividedDim(ArrayRef<int64_t> global, ArrayRef<int64_t> local, int64_t ranks) {
+/// The one dimension in which `local` times some ranks is `global`; nothing if
+/// they do not fit.
+static std::optional<int64_t> findDividedDim(ArrayRef<int64_t> global,
+                                             ArrayRef<int64_t> local,
+                                             int64_t ranks) {
   std::optional<int64_t> divided;
   if (global.size() != local.size())
     return std::nullopt;
@@ -152,32 +164,40 @@ static std::optional<int64_t> findDividedDim(ArrayRef<int64_t> global, ArrayRef<
   return divided;
 }
 
-static bool isBatch(const EntryValue &value) { return value.role == train::Role::Input || value.role == train::Role::Label; }
+static bool isBatch(const EntryValue &value) {
+  return value.role == train::Role::Input || value.role == train::Role::Label;
+}
 
-StatusOr<SmallVector<RankTensors>> distributeFeeds(const EntrySignature &signature, const Feeds &feeds, int64_t ranks,
-                                                   int64_t accumulationSteps) {
+StatusOr<SmallVector<RankTensors>>
+distributeFeeds(const EntrySignature &signature, const Feeds &feeds,
+                int64_t ranks, int64_t accumulationSteps) {
   SmallVector<RankTensors> arguments;
   for (const EntryValue &argument : signature.arguments) {
     auto it = feeds.find(argument.name);
     if (it == feeds.end())
-      return inputError("no value for '" + argument.name + "'").remedy("add it to the file of inputs");
+      return inputError("no value for '" + argument.name + "'")
+          .remedy("add it to the file of inputs");
     const HostTensor &global = it->second;
     if (global.getElementType() != argument.type.getElementType())
-      return inputError("'" + argument.name + "' has another element type than the program wants");
+      return inputError("'" + argument.name +
+                        "' has another element type than the program wants");
     if (global.getShape() == argument.type.getShape()) {
       arguments.push_back(RankTensors(ranks, global));
       continue;
     }
-    std::optional<int64_t> dim = findDividedDim(global.getShape(), argument.type.getShape(), ranks);
+    std::optional<int64_t> dim =
+        findDividedDim(global.getShape(), argument.type.getShape(), ranks);
     if (!dim)
-      return inputError("the shape of '" + argument.name + "' is neither the program's nor divides over " +
+      return inputError("the shape of '" + argument.name +
+                        "' is neither the program's nor divides over " +
                         std::to_string(ranks) + " ranks");
     int64_t steps = isBatch(argument) && *dim == 0 ? accumulationSteps : 1;
     RankTensors parts;
     for (int64_t rank = 0; rank < ranks; ++rank) {
       SmallVector<HostTensor> blocks;
       for (int64_t k = 0; k < steps; ++k)
-        blocks.push_back(getBlock(getBlock(global, *dim, k, steps), *dim, rank, ranks));
+        blocks.push_back(
+            getBlock(getBlock(global, *dim, k, steps), *dim, rank, ranks));
       parts.push_back(concatenate(blocks, *dim));
     }
     arguments.push_back(parts);
@@ -185,13 +205,40 @@ StatusOr<SmallVector<RankTensors>> distributeFeeds(const EntrySignature &signatu
   return arguments;
 }
 
-Feeds collectResults(const EntrySignature &signature, ArrayRef<RankTensors> results, int64_t ranks, const Feeds &shapes) {
+/// The dimension along which ranks hold parts of a result.
+static std::optional<int64_t>
+findDividedDim(const EntryValue &result, int64_t ranks, const Feeds &shapes) {
+  auto it = shapes.find(result.name);
+  return it == shapes.end() ? std::nullopt
+                            : findDividedDim(it->second.getShape(),
+                                             result.type.getShape(), ranks);
+}
+
+Status checkRanksAgree(const EntrySignature &signature,
+                       ArrayRef<RankTensors> results, const Feeds &shapes) {
+  for (auto [result, tensors] : llvm::zip_equal(signature.results, results)) {
+    // Outputs are rows of the batch.
+    if (result.role == train::Role::Buffer ||
+        result.role == train::Role::Output ||
+        findDividedDim(result, int64_t(tensors.size()), shapes))
+      continue;
+    HostTensor first = tensors.front().expand();
+    for (size_t rank = 1; rank < tensors.size(); ++rank)
+      if (std::memcmp(first.getData(), tensors[rank].expand().getData(),
+                      first.getNumBytes()) != 0)
+        return inputError("'" + result.name +
+                          "' differs between rank 0 and rank " +
+                          std::to_string(rank));
+  }
+  return Status::success();
+}
+
+Feeds collectResults(const EntrySignature &signature,
+                     ArrayRef<RankTensors> results, int64_t ranks,
+                     const Feeds &shapes) {
   Feeds feeds;
   for (auto [result, tensors] : llvm::zip_equal(signature.results, results)) {
-    auto it = shapes.find(result.name);
-    std::optional<int64_t> dim;
-    if (it != shapes.end())
-      dim = findDividedDim(it->second.getShape(), result.type.getShape(), ranks);
+    std::optional<int64_t> dim = findDividedDim(result, ranks, shapes);
     feeds[result.name] = dim ? concatenate(tensors, *dim) : tensors.front();
   }
   return feeds;
@@ -199,7 +246,8 @@ Feeds collectResults(const EntrySignature &signature, ArrayRef<RankTensors> resu
 
 //===--- Comparison ---===//
 
-static Status compareTensors(const std::string &name, const HostTensor &actual, const HostTensor &expected, double tolerance) {
+static Status compareTensors(const std::string &name, const HostTensor &actual,
+                             const HostTensor &expected, double tolerance) {
   if (actual.getShape() != expected.getShape())
     return inputError("'" + name + "' has another shape than expected");
   std::vector<double> a = actual.toDoubles(), e = expected.toDoubles();
@@ -208,24 +256,32 @@ static Status compareTensors(const std::string &name, const HostTensor &actual, 
     if (std::isfinite(value))
       scale = std::max(scale, std::fabs(value));
   for (size_t i = 0; i < a.size(); ++i) {
-    bool same = a[i] == e[i] || (std::isnan(a[i]) && std::isnan(e[i])) || std::fabs(a[i] - e[i]) <= tolerance * scale;
+    bool same = a[i] == e[i] || (std::isnan(a[i]) && std::isnan(e[i])) ||
+                std::fabs(a[i] - e[i]) <= tolerance * scale;
     if (!same)
-      return inputError("'" + name + "' differs at element " + std::to_string(i) + ": expected " + std::to_string(e[i]) +
-                        ", but got " + std::to_string(a[i]));
+      return inputError("'" + name + "' differs at element " +
+                        std::to_string(i) + ": expected " +
+                        std::to_string(e[i]) + ", but got " +
+                        std::to_string(a[i]));
   }
   return Status::success();
 }
 
-Status compareFeeds(const Feeds &actual, const Feeds &expected, double tolerance) {
+Status compareFeeds(const Feeds &actual, const Feeds &expected,
+                    double tolerance) {
   int64_t compared = 0;
   for (auto &[name, value] : expected) {
     auto it = actual.find(name);
     if (it == actual.end())
       continue;
-    LOCKSTEP_RETURN_IF_ERROR(compareTensors(name, it->second, value, tolerance));
+    LOCKSTEP_RETURN_IF_ERROR(
+        compareTensors(name, it->second, value, tolerance));
     ++compared;
   }
-  return compared ? Status::success() : inputError("the results have no name in common with the expected ones");
+  return compared
+             ? Status::success()
+             : inputError(
+                   "the results have no name in common with the expected ones");
 }
 
 } // namespace lockstep

@@ -1,4 +1,5 @@
-//===- FoldConstants.cpp - Evaluates operations on constants -----------------------===//
+//===- FoldConstants.cpp - Evaluates operations on constants
+//-----------------------===//
 #include "compiler/reference/FoldConstants.h"
 #include "dialects/train/Train.h"
 
@@ -6,12 +7,15 @@ using namespace mlir;
 
 namespace lockstep {
 
-/// Dropout depends on its operands alone, but is meant to differ from run to run.
+/// Dropout depends on its operands alone, but is meant to differ from run to
+/// run.
 static bool canEvaluate(Operation *op, int64_t maxElements) {
   if (!isa<train::EvaluableOpInterface>(op) || isa<train::DropoutOp>(op))
     return false;
-  // A broadcast of one value is a splat whatever its size, so its result is judged when it is there.
-  return isa<train::BroadcastInDimOp, train::ConstantOp>(op) || llvm::all_of(op->getResultTypes(), [&](Type type) {
+  // A broadcast of one value is a splat whatever its size, so its result is
+  // judged when it is there.
+  return isa<train::BroadcastInDimOp, train::ConstantOp>(op) ||
+         llvm::all_of(op->getResultTypes(), [&](Type type) {
            return cast<RankedTensorType>(type).getNumElements() <= maxElements;
          });
 }
@@ -20,14 +24,16 @@ static bool isSmall(const HostTensor &tensor, int64_t maxElements) {
   return tensor.isSplat() || tensor.getNumElements() <= maxElements;
 }
 
-static FailureOr<SmallVector<HostTensor>> evaluate(Operation *op, ArrayRef<HostTensor> operands) {
+static FailureOr<SmallVector<HostTensor>>
+evaluate(Operation *op, ArrayRef<HostTensor> operands) {
   SmallVector<HostTensor> results;
   if (failed(cast<train::EvaluableOpInterface>(op).evaluate(operands, results)))
     return failure();
   return results;
 }
 
-FailureOr<SmallVector<HostTensor>> evaluateOnConstants(Operation *op, int64_t maxElements) {
+FailureOr<SmallVector<HostTensor>> evaluateOnConstants(Operation *op,
+                                                       int64_t maxElements) {
   if (!canEvaluate(op, maxElements))
     return failure();
   SmallVector<HostTensor> operands;
@@ -44,8 +50,9 @@ FailureOr<SmallVector<HostTensor>> evaluateOnConstants(Operation *op, int64_t ma
 }
 
 /// Expressions are graphs, so every operation is evaluated once.
-static FailureOr<HostTensor> evaluateMemoized(Value value, int64_t maxElements,
-                                              DenseMap<Operation *, SmallVector<HostTensor>> &known) {
+static FailureOr<HostTensor>
+evaluateMemoized(Value value, int64_t maxElements,
+                 DenseMap<Operation *, SmallVector<HostTensor>> &known) {
   auto result = dyn_cast<OpResult>(value);
   if (!result || !canEvaluate(result.getOwner(), maxElements))
     return failure();
@@ -55,7 +62,8 @@ static FailureOr<HostTensor> evaluateMemoized(Value value, int64_t maxElements,
     return it->second[result.getResultNumber()];
   SmallVector<HostTensor> operands;
   for (Value operand : op->getOperands()) {
-    FailureOr<HostTensor> operandValue = evaluateMemoized(operand, maxElements, known);
+    FailureOr<HostTensor> operandValue =
+        evaluateMemoized(operand, maxElements, known);
     if (failed(operandValue) || !isSmall(*operandValue, maxElements))
       return failure();
     operands.push_back(*operandValue);
@@ -67,7 +75,8 @@ static FailureOr<HostTensor> evaluateMemoized(Value value, int64_t maxElements,
   return (*results)[result.getResultNumber()];
 }
 
-FailureOr<HostTensor> evaluateConstantExpression(Value value, int64_t maxElements) {
+FailureOr<HostTensor> evaluateConstantExpression(Value value,
+                                                 int64_t maxElements) {
   DenseMap<Operation *, SmallVector<HostTensor>> known;
   return evaluateMemoized(value, maxElements, known);
 }

@@ -1,4 +1,5 @@
-//===- HostTensor.cpp - A tensor's value in memory ------------------------------===//
+//===- HostTensor.cpp - A tensor's value in memory
+//------------------------------===//
 #include "compiler/reference/HostTensor.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include <cmath>
@@ -15,20 +16,28 @@ namespace {
 
 enum class Storage { F64, F32, F16, BF16, I64, I32, I16, I8, UI8, I1 };
 
-/// 16-bit floats, read and written through exact conversions from and to double.
+/// 16-bit floats, read and written through exact conversions from and to
+/// double.
 template <int Mantissa, int MinExponent, int MaxExponent>
 double roundToFormat(double value) {
   if (!std::isfinite(value) || value == 0)
     return value;
   int exponent = std::max(std::ilogb(value), MinExponent);
-  // Scaling by a power of two is exact, so the only rounding is nearbyint's, to even.
-  double rounded = std::ldexp(std::nearbyint(std::ldexp(value, Mantissa - exponent)), exponent - Mantissa);
+  // Scaling by a power of two is exact, so the only rounding is nearbyint's, to
+  // even.
+  double rounded =
+      std::ldexp(std::nearbyint(std::ldexp(value, Mantissa - exponent)),
+                 exponent - Mantissa);
   double limit = std::ldexp(2 - std::ldexp(1.0, -Mantissa), MaxExponent);
-  return std::fabs(rounded) > limit ? std::copysign(std::numeric_limits<double>::infinity(), value) : rounded;
+  return std::fabs(rounded) > limit
+             ? std::copysign(std::numeric_limits<double>::infinity(), value)
+             : rounded;
 }
 
 double roundToHalf(double value) { return roundToFormat<10, -14, 15>(value); }
-double roundToBfloat(double value) { return roundToFormat<7, -126, 127>(value); }
+double roundToBfloat(double value) {
+  return roundToFormat<7, -126, 127>(value);
+}
 
 struct Bfloat {
   uint16_t bits;
@@ -67,9 +76,11 @@ struct Half {
     int exponent = bits >> 10 & 31;
     double mantissa = bits & 0x3ff, magnitude;
     if (exponent == 31)
-      magnitude = mantissa ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity();
+      magnitude = mantissa ? std::numeric_limits<double>::quiet_NaN()
+                           : std::numeric_limits<double>::infinity();
     else
-      magnitude = exponent ? std::ldexp(mantissa + 1024, exponent - 25) : std::ldexp(mantissa, -24);
+      magnitude = exponent ? std::ldexp(mantissa + 1024, exponent - 25)
+                           : std::ldexp(mantissa, -24);
     return bits & 0x8000 ? -magnitude : magnitude;
   }
 };
@@ -79,30 +90,19 @@ struct Bit {
   uint8_t value;
 };
 
-template <typename To, typename T>
-To load(T v) {
-  return To(v);
-}
-template <typename To>
-To load(Bfloat v) {
-  return To(v.get());
-}
-template <typename To>
-To load(Half v) {
-  return To(v.get());
-}
-template <typename To>
-To load(Bit v) {
-  return To(v.value != 0);
-}
+template <typename To, typename T> To load(T v) { return To(v); }
+template <typename To> To load(Bfloat v) { return To(v.get()); }
+template <typename To> To load(Half v) { return To(v.get()); }
+template <typename To> To load(Bit v) { return To(v.value != 0); }
 
-/// Conversion out of range is undefined in C++; this gives what x86's instruction gives.
+/// Conversion out of range is undefined in C++; this gives what x86's
+/// instruction gives.
 int64_t truncateToInt(double v) {
-  return v >= -0x1p63 && v < 0x1p63 ? int64_t(v) : std::numeric_limits<int64_t>::min();
+  return v >= -0x1p63 && v < 0x1p63 ? int64_t(v)
+                                    : std::numeric_limits<int64_t>::min();
 }
 
-template <typename T, typename From>
-struct Store {
+template <typename T, typename From> struct Store {
   static T apply(From v) {
     if constexpr (std::is_integral_v<T> && std::is_floating_point_v<From>)
       return T(truncateToInt(v));
@@ -110,16 +110,13 @@ struct Store {
       return T(v);
   }
 };
-template <typename From>
-struct Store<Bfloat, From> {
+template <typename From> struct Store<Bfloat, From> {
   static Bfloat apply(From v) { return Bfloat::from(double(v)); }
 };
-template <typename From>
-struct Store<Half, From> {
+template <typename From> struct Store<Half, From> {
   static Half apply(From v) { return Half::from(double(v)); }
 };
-template <typename From>
-struct Store<Bit, From> {
+template <typename From> struct Store<Bit, From> {
   static Bit apply(From v) { return {uint8_t(v != 0)}; }
 };
 
@@ -145,14 +142,14 @@ static Storage getStorage(Type type) {
   case 32:
     return Storage::I32;
   default:
-    assert(integer.getWidth() == 64 && "not an element type of the train dialect");
+    assert(integer.getWidth() == 64 &&
+           "not an element type of the train dialect");
     return Storage::I64;
   }
 }
 
 /// Calls `f` with a null pointer to the C++ type that stores `type`.
-template <typename F>
-static auto dispatch(Type type, F f) {
+template <typename F> static auto dispatch(Type type, F f) {
   switch (getStorage(type)) {
   case Storage::F64:
     return f(static_cast<double *>(nullptr));
@@ -179,13 +176,15 @@ static auto dispatch(Type type, F f) {
 }
 
 static std::shared_ptr<char> allocate(int64_t bytes) {
-  return std::shared_ptr<char>(static_cast<char *>(std::malloc(std::max<int64_t>(bytes, 1))), std::free);
+  return std::shared_ptr<char>(
+      static_cast<char *>(std::malloc(std::max<int64_t>(bytes, 1))), std::free);
 }
 
 /// Elements of `type` from numbers.
 template <typename From>
 static std::shared_ptr<const char> encode(Type type, ArrayRef<From> values) {
-  std::shared_ptr<char> bytes = allocate(values.size() * HostTensor::getElementBytes(type));
+  std::shared_ptr<char> bytes =
+      allocate(values.size() * HostTensor::getElementBytes(type));
   dispatch(type, [&](auto *null) {
     using T = std::remove_pointer_t<decltype(null)>;
     T *out = reinterpret_cast<T *>(bytes.get());
@@ -201,7 +200,8 @@ static To decodeOne(Type type, const char *data, int64_t i) {
     using T = std::remove_pointer_t<decltype(null)>;
     T element;
     std::memcpy(&element, data + i * int64_t(sizeof(T)), sizeof(T));
-    if constexpr (std::is_same_v<To, int64_t> && !std::is_integral_v<T> && !std::is_same_v<T, Bit>)
+    if constexpr (std::is_same_v<To, int64_t> && !std::is_integral_v<T> &&
+                  !std::is_same_v<T, Bit>)
       return truncateToInt(load<double>(element));
     else
       return load<To>(element);
@@ -216,7 +216,8 @@ static std::vector<To> decode(Type type, const char *data, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
       T element; // Wrapped bytes of a file need not be aligned.
       std::memcpy(&element, data + i * int64_t(sizeof(T)), sizeof(T));
-      if constexpr (std::is_same_v<To, int64_t> && !std::is_integral_v<T> && !std::is_same_v<T, Bit>)
+      if constexpr (std::is_same_v<To, int64_t> && !std::is_integral_v<T> &&
+                    !std::is_same_v<T, Bit>)
         result[i] = truncateToInt(load<double>(element));
       else
         result[i] = load<To>(element);
@@ -231,40 +232,53 @@ int64_t HostTensor::getElementBytes(Type type) {
   return dispatch(type, [](auto *null) { return int64_t(sizeof(*null)); });
 }
 
-HostTensor::HostTensor(RankedTensorType type, std::shared_ptr<const char> bytes, bool splatted)
-    : elementType(type.getElementType()), shape(type.getShape()), bytes(std::move(bytes)), splatted(splatted) {}
+HostTensor::HostTensor(RankedTensorType type, std::shared_ptr<const char> bytes,
+                       bool splatted)
+    : elementType(type.getElementType()), shape(type.getShape()),
+      bytes(std::move(bytes)), splatted(splatted) {}
 
 HostTensor HostTensor::splat(RankedTensorType type, double value) {
-  return HostTensor(type, encode(type.getElementType(), ArrayRef(value)), /*splatted=*/true);
+  return HostTensor(type, encode(type.getElementType(), ArrayRef(value)),
+                    /*splatted=*/true);
 }
 
 HostTensor HostTensor::copy(RankedTensorType type, ArrayRef<char> data) {
   std::shared_ptr<char> bytes = allocate(data.size());
   std::memcpy(bytes.get(), data.data(), data.size());
   HostTensor result(type, bytes, /*splatted=*/false);
-  assert(result.getNumBytes() == int64_t(data.size()) && "expected the tensor's bytes");
+  assert(result.getNumBytes() == int64_t(data.size()) &&
+         "expected the tensor's bytes");
   return result;
 }
 
-HostTensor HostTensor::wrap(RankedTensorType type, std::shared_ptr<const char> bytes) {
+HostTensor HostTensor::wrap(RankedTensorType type,
+                            std::shared_ptr<const char> bytes) {
   return HostTensor(type, std::move(bytes), /*splatted=*/false);
 }
 
-HostTensor HostTensor::fromDoubles(RankedTensorType type, ArrayRef<double> values) {
-  assert(int64_t(values.size()) == type.getNumElements() && "expected one value per element");
-  return HostTensor(type, encode(type.getElementType(), values), /*splatted=*/false);
+HostTensor HostTensor::fromDoubles(RankedTensorType type,
+                                   ArrayRef<double> values) {
+  assert(int64_t(values.size()) == type.getNumElements() &&
+         "expected one value per element");
+  return HostTensor(type, encode(type.getElementType(), values),
+                    /*splatted=*/false);
 }
 
-HostTensor HostTensor::fromInts(RankedTensorType type, ArrayRef<int64_t> values) {
-  assert(int64_t(values.size()) == type.getNumElements() && "expected one value per element");
-  return HostTensor(type, encode(type.getElementType(), values), /*splatted=*/false);
+HostTensor HostTensor::fromInts(RankedTensorType type,
+                                ArrayRef<int64_t> values) {
+  assert(int64_t(values.size()) == type.getNumElements() &&
+         "expected one value per element");
+  return HostTensor(type, encode(type.getElementType(), values),
+                    /*splatted=*/false);
 }
 
 FailureOr<HostTensor> HostTensor::fromAttr(ElementsAttr attr) {
   auto type = cast<RankedTensorType>(attr.getShapedType());
   if (auto resource = dyn_cast<DenseResourceElementsAttr>(attr)) {
     AsmResourceBlob *blob = resource.getRawHandle().getBlob();
-    if (!blob || blob->getData().size() != size_t(type.getNumElements() * getElementBytes(type.getElementType())))
+    if (!blob || blob->getData().size() !=
+                     size_t(type.getNumElements() *
+                            getElementBytes(type.getElementType())))
       return failure();
     return copy(type, blob->getData());
   }
@@ -276,11 +290,15 @@ FailureOr<HostTensor> HostTensor::fromAttr(ElementsAttr attr) {
     if (isa<FloatType>(element))
       return splat(type, dense.getSplatValue<APFloat>().convertToDouble());
     APInt value = dense.getSplatValue<APInt>();
-    int64_t number = element.isUnsignedInteger() || element.isInteger(1) ? value.getZExtValue() : value.getSExtValue();
-    return HostTensor(type, encode(element, ArrayRef(number)), /*splatted=*/true);
+    int64_t number = element.isUnsignedInteger() || element.isInteger(1)
+                         ? value.getZExtValue()
+                         : value.getSExtValue();
+    return HostTensor(type, encode(element, ArrayRef(number)),
+                      /*splatted=*/true);
   }
   if (element.isInteger(1)) {
-    SmallVector<int64_t> values = llvm::map_to_vector(dense.getValues<bool>(), [](bool v) { return int64_t(v); });
+    SmallVector<int64_t> values = llvm::map_to_vector(
+        dense.getValues<bool>(), [](bool v) { return int64_t(v); });
     return fromInts(type, values);
   }
   return copy(type, dense.getRawData());
@@ -293,7 +311,9 @@ int64_t HostTensor::getNumElements() const {
   return count;
 }
 
-int64_t HostTensor::getNumBytes() const { return getNumElements() * getElementBytes(elementType); }
+int64_t HostTensor::getNumBytes() const {
+  return getNumElements() * getElementBytes(elementType);
+}
 
 HostTensor HostTensor::expand() const {
   if (!splatted)
@@ -308,7 +328,8 @@ HostTensor HostTensor::expand() const {
 HostTensor HostTensor::reshape(ArrayRef<int64_t> newShape) const {
   HostTensor result = *this;
   result.shape.assign(newShape.begin(), newShape.end());
-  assert(result.getNumElements() == getNumElements() && "expected as many elements");
+  assert(result.getNumElements() == getNumElements() &&
+         "expected as many elements");
   return result;
 }
 
@@ -332,8 +353,12 @@ std::vector<int64_t> HostTensor::toInts() const {
   return decode<int64_t>(elementType, bytes.get(), getNumElements());
 }
 
-double HostTensor::getDouble(int64_t i) const { return decodeOne<double>(elementType, bytes.get(), splatted ? 0 : i); }
-int64_t HostTensor::getInt(int64_t i) const { return decodeOne<int64_t>(elementType, bytes.get(), splatted ? 0 : i); }
+double HostTensor::getDouble(int64_t i) const {
+  return decodeOne<double>(elementType, bytes.get(), splatted ? 0 : i);
+}
+int64_t HostTensor::getInt(int64_t i) const {
+  return decodeOne<int64_t>(elementType, bytes.get(), splatted ? 0 : i);
+}
 
 DenseElementsAttr HostTensor::toAttr() const {
   RankedTensorType type = getType();
@@ -344,7 +369,8 @@ DenseElementsAttr HostTensor::toAttr() const {
     return DenseElementsAttr::get(type, values);
   }
   int64_t size = getElementBytes(elementType);
-  return DenseElementsAttr::getFromRawBuffer(type, ArrayRef(bytes.get(), splatted ? size : size * getNumElements()));
+  return DenseElementsAttr::getFromRawBuffer(
+      type, ArrayRef(bytes.get(), splatted ? size : size * getNumElements()));
 }
 
 double roundToFloatType(double value, Type type) {

@@ -1,4 +1,5 @@
-//===- Interpreter.cpp - Runs a program, all ranks in one process ----------------===//
+//===- Interpreter.cpp - Runs a program, all ranks in one process
+//----------------===//
 #include "compiler/reference/Interpreter.h"
 #include "compiler/reference/EvaluateSupport.h"
 #include "compiler/reference/InterpreterState.h"
@@ -9,7 +10,8 @@ namespace lockstep {
 
 //===--- Blocks and operations ---===//
 
-/// The operation of `block` that holds the last use of each value that `block` defines.
+/// The operation of `block` that holds the last use of each value that `block`
+/// defines.
 static DenseMap<Value, Operation *> findLastUsers(Block &block) {
   DenseMap<Value, Operation *> last;
   auto add = [&](Value value) {
@@ -28,8 +30,10 @@ static DenseMap<Value, Operation *> findLastUsers(Block &block) {
   return last;
 }
 
-FailureOr<SmallVector<RankTensors>> Interpreter::runBlock(Block &block, ArrayRef<RankTensors> arguments) {
-  for (auto [argument, tensors] : llvm::zip_equal(block.getArguments(), arguments))
+FailureOr<SmallVector<RankTensors>>
+Interpreter::runBlock(Block &block, ArrayRef<RankTensors> arguments) {
+  for (auto [argument, tensors] :
+       llvm::zip_equal(block.getArguments(), arguments))
     values[argument] = tensors;
   DenseMap<Value, Operation *> last = findLastUsers(block);
   DenseMap<Operation *, SmallVector<Value>> dying;
@@ -44,7 +48,8 @@ FailureOr<SmallVector<RankTensors>> Interpreter::runBlock(Block &block, ArrayRef
       if (result.use_empty())
         values.erase(result);
   }
-  SmallVector<RankTensors> yielded = getOperands(block.getTerminator()->getOperands());
+  SmallVector<RankTensors> yielded =
+      getOperands(block.getTerminator()->getOperands());
   for (Value value : dying[block.getTerminator()])
     values.erase(value);
   return yielded;
@@ -64,7 +69,10 @@ LogicalResult Interpreter::runOp(Operation *op) {
       .Case([&](dist::CoordinateOp op) { return runCoordinate(op); })
       .Case([&](dist::LocalSliceOp op) { return runLocalSlice(op); })
       .Case([&](dist::CollectiveOpInterface op) { return runCollective(op); })
-      .Default([](Operation *op) { return op->emitError("the reference interpreter cannot run '") << op->getName() << "'"; });
+      .Default([](Operation *op) {
+        return op->emitError("the reference interpreter cannot run '")
+               << op->getName() << "'";
+      });
 }
 
 SmallVector<RankTensors> Interpreter::getOperands(OperandRange operands) {
@@ -79,7 +87,8 @@ void Interpreter::setResults(Operation *op, ArrayRef<RankTensors> results) {
     values[result] = tensors;
 }
 
-/// Data that ranks share (a constant, an argument that is the same everywhere) gives shared results.
+/// Data that ranks share (a constant, an argument that is the same everywhere)
+/// gives shared results.
 static bool haveSameData(ArrayRef<HostTensor> a, ArrayRef<HostTensor> b) {
   return llvm::all_of(llvm::zip_equal(a, b), [](auto pair) {
     auto &[x, y] = pair;
@@ -92,12 +101,14 @@ LogicalResult Interpreter::runEvaluable(train::EvaluableOpInterface op) {
   SmallVector<RankTensors> results(op->getNumResults());
   SmallVector<HostTensor> previous, previousResults;
   for (int64_t rank = 0; rank < ranks; ++rank) {
-    SmallVector<HostTensor> own = llvm::map_to_vector(operands, [&](const RankTensors &t) { return t[rank]; });
+    SmallVector<HostTensor> own = llvm::map_to_vector(
+        operands, [&](const RankTensors &t) { return t[rank]; });
     SmallVector<HostTensor> ownResults;
     if (rank > 0 && haveSameData(own, previous))
       ownResults = previousResults;
     else if (failed(op.evaluate(own, ownResults)))
-      return op->emitError("the reference evaluation of '") << op->getName() << "' failed";
+      return op->emitError("the reference evaluation of '")
+             << op->getName() << "' failed";
     for (auto [all, one] : llvm::zip_equal(results, ownResults))
       all.push_back(one);
     previous = own;
@@ -114,17 +125,23 @@ static HostTensor addTensors(const HostTensor &a, const HostTensor &b) {
 }
 
 LogicalResult Interpreter::runAccumulate(train::AccumulateOp op) {
-  SmallVector<RankTensors> batch = getOperands(op.getBatch()), carried = getOperands(op.getCarried()), sums;
-  auto counterType = cast<RankedTensorType>(op.getBody().front().getArguments().back().getType());
+  SmallVector<RankTensors> batch = getOperands(op.getBatch()),
+                           carried = getOperands(op.getCarried()), sums;
+  auto counterType = cast<RankedTensorType>(
+      op.getBody().front().getArguments().back().getType());
   int64_t steps = op.getSteps();
   for (int64_t step = 0; step < steps; ++step) {
     SmallVector<RankTensors> arguments;
     for (const RankTensors &whole : batch)
-      arguments.push_back(llvm::to_vector<1>(
-          llvm::map_range(whole, [&](const HostTensor &t) { return getBlock(t, 0, step, steps); })));
+      arguments.push_back(
+          llvm::to_vector<1>(llvm::map_range(whole, [&](const HostTensor &t) {
+            return getBlock(t, 0, step, steps);
+          })));
     arguments.append(carried.begin(), carried.end());
-    arguments.push_back(RankTensors(ranks, HostTensor::splat(counterType, double(step))));
-    FailureOr<SmallVector<RankTensors>> yielded = runBlock(op.getBody().front(), arguments);
+    arguments.push_back(
+        RankTensors(ranks, HostTensor::splat(counterType, double(step))));
+    FailureOr<SmallVector<RankTensors>> yielded =
+        runBlock(op.getBody().front(), arguments);
     if (failed(yielded))
       return failure();
     carried.assign(yielded->begin(), yielded->begin() + carried.size());
@@ -142,10 +159,13 @@ LogicalResult Interpreter::runAccumulate(train::AccumulateOp op) {
 }
 
 LogicalResult Interpreter::runFunctionCall(func::CallOp op) {
-  auto callee = symbols.lookupNearestSymbolFrom<func::FuncOp>(op, op.getCalleeAttr());
+  auto callee =
+      symbols.lookupNearestSymbolFrom<func::FuncOp>(op, op.getCalleeAttr());
   if (!callee || callee.isExternal())
-    return op.emitError("expected a function with a body, but got '") << op.getCallee() << "'";
-  FailureOr<SmallVector<RankTensors>> results = runBlock(callee.getBody().front(), getOperands(op.getOperands()));
+    return op.emitError("expected a function with a body, but got '")
+           << op.getCallee() << "'";
+  FailureOr<SmallVector<RankTensors>> results =
+      runBlock(callee.getBody().front(), getOperands(op.getOperands()));
   if (failed(results))
     return failure();
   setResults(op, *results);
@@ -153,10 +173,13 @@ LogicalResult Interpreter::runFunctionCall(func::CallOp op) {
 }
 
 LogicalResult Interpreter::runKernelCall(plan::CallOp op) {
-  auto kernel = symbols.lookupNearestSymbolFrom<plan::KernelOp>(op, op.getKernelAttr());
+  auto kernel =
+      symbols.lookupNearestSymbolFrom<plan::KernelOp>(op, op.getKernelAttr());
   if (!kernel)
-    return op.emitError("expected a kernel, but got '") << op.getKernel() << "'";
-  FailureOr<SmallVector<RankTensors>> results = runKernel(kernel, getOperands(op.getOperands()), op->getResultTypes());
+    return op.emitError("expected a kernel, but got '")
+           << op.getKernel() << "'";
+  FailureOr<SmallVector<RankTensors>> results =
+      runKernel(kernel, getOperands(op.getOperands()), op->getResultTypes());
   if (failed(results))
     return failure();
   setResults(op, *results);
@@ -168,7 +191,9 @@ LogicalResult Interpreter::runView(plan::ViewOp op) {
   auto type = cast<RankedTensorType>(op.getResult().getType());
   for (const HostTensor &whole : values[op.getOperand()]) {
     HostTensor flat = whole.reshape({whole.getNumElements()});
-    results.push_back(readStrided(flat, {type.getNumElements()}, op.getOffset(), {1}).reshape(type.getShape()));
+    results.push_back(
+        readStrided(flat, {type.getNumElements()}, op.getOffset(), {1})
+            .reshape(type.getShape()));
   }
   setResults(op, {results});
   return success();
@@ -179,7 +204,8 @@ LogicalResult Interpreter::runJoin(plan::JoinOp op) {
   for (int64_t rank = 0; rank < ranks; ++rank) {
     SmallVector<HostTensor> parts;
     for (Value input : op.getInputs())
-      parts.push_back(values[input][rank].reshape({values[input][rank].getNumElements()}));
+      parts.push_back(
+          values[input][rank].reshape({values[input][rank].getNumElements()}));
     results.push_back(concatenate(parts, 0));
   }
   setResults(op, {results});
@@ -188,8 +214,10 @@ LogicalResult Interpreter::runJoin(plan::JoinOp op) {
 
 //===--- Kernels ---===//
 
-/// A kernel of kind `update` is written for one element, tensor<1xT>; this is it for `count` elements.
-static OwningOpRef<plan::KernelOp> widenUpdate(plan::KernelOp kernel, int64_t count) {
+/// A kernel of kind `update` is written for one element, tensor<1xT>; this is
+/// it for `count` elements.
+static OwningOpRef<plan::KernelOp> widenUpdate(plan::KernelOp kernel,
+                                               int64_t count) {
   OwningOpRef<plan::KernelOp> wide(cast<plan::KernelOp>(kernel->clone()));
   auto widen = [&](Value value) {
     auto type = cast<RankedTensorType>(value.getType());
@@ -205,19 +233,22 @@ static OwningOpRef<plan::KernelOp> widenUpdate(plan::KernelOp kernel, int64_t co
       widen(result);
     if (auto constant = dyn_cast<train::ConstantOp>(op))
       if (auto splat = dyn_cast<SplatElementsAttr>(constant.getValue()))
-        constant.setValueAttr(splat.resizeSplat(cast<ShapedType>(constant.getResult().getType())));
+        constant.setValueAttr(splat.resizeSplat(
+            cast<ShapedType>(constant.getResult().getType())));
   });
   return wide;
 }
 
-FailureOr<SmallVector<RankTensors>> Interpreter::runKernel(plan::KernelOp kernel, ArrayRef<RankTensors> operands,
-                                                           TypeRange resultTypes) {
+FailureOr<SmallVector<RankTensors>>
+Interpreter::runKernel(plan::KernelOp kernel, ArrayRef<RankTensors> operands,
+                       TypeRange resultTypes) {
   if (kernel.getKind() != plan::KernelKind::Update)
     return runBlock(kernel.getBlock(), operands);
   // Every tensor that is not a scalar is a list of elements of one length.
   int64_t count = 1;
   SmallVector<RankTensors> flat;
-  for (auto [tensors, type] : llvm::zip_equal(operands, kernel.getArgumentTypes())) {
+  for (auto [tensors, type] :
+       llvm::zip_equal(operands, kernel.getArgumentTypes())) {
     flat.push_back(tensors);
     if (cast<RankedTensorType>(type).getRank() == 0)
       continue;
@@ -227,7 +258,8 @@ FailureOr<SmallVector<RankTensors>> Interpreter::runKernel(plan::KernelOp kernel
   }
   OwningOpRef<plan::KernelOp> wide = widenUpdate(kernel, count);
   Interpreter inner(ranks);
-  FailureOr<SmallVector<RankTensors>> results = inner.runBlock(wide->getBlock(), flat);
+  FailureOr<SmallVector<RankTensors>> results =
+      inner.runBlock(wide->getBlock(), flat);
   if (failed(results))
     return failure();
   for (auto [tensors, type] : llvm::zip_equal(*results, resultTypes))
@@ -238,27 +270,36 @@ FailureOr<SmallVector<RankTensors>> Interpreter::runKernel(plan::KernelOp kernel
 
 //===--- Entry points ---===//
 
-FailureOr<SmallVector<RankTensors>> interpretRanks(func::FuncOp function, int64_t ranks, ArrayRef<RankTensors> arguments) {
+FailureOr<SmallVector<RankTensors>>
+interpretRanks(func::FuncOp function, int64_t ranks,
+               ArrayRef<RankTensors> arguments) {
   if (function.isExternal())
     return function.emitError("expected a function with a body");
   if (arguments.size() != function.getNumArguments())
-    return function.emitError("expected ") << function.getNumArguments() << " arguments, but got " << arguments.size();
+    return function.emitError("expected ")
+           << function.getNumArguments() << " arguments, but got "
+           << arguments.size();
   for (auto [i, type] : llvm::enumerate(function.getArgumentTypes()))
     for (const HostTensor &tensor : arguments[i]) {
       auto expected = cast<RankedTensorType>(type);
-      if (tensor.getShape() != expected.getShape() || tensor.getElementType() != expected.getElementType())
-        return function.emitError("expected argument ") << i << " of type " << type << ", but got " << tensor.getType();
+      if (tensor.getShape() != expected.getShape() ||
+          tensor.getElementType() != expected.getElementType())
+        return function.emitError("expected argument ")
+               << i << " of type " << type << ", but got " << tensor.getType();
     }
   return Interpreter(ranks).runBlock(function.getBody().front(), arguments);
 }
 
-FailureOr<SmallVector<HostTensor>> interpret(func::FuncOp function, ArrayRef<HostTensor> arguments) {
-  SmallVector<RankTensors> onOneRank =
-      llvm::map_to_vector(arguments, [](const HostTensor &tensor) { return RankTensors{tensor}; });
-  FailureOr<SmallVector<RankTensors>> results = interpretRanks(function, 1, onOneRank);
+FailureOr<SmallVector<HostTensor>> interpret(func::FuncOp function,
+                                             ArrayRef<HostTensor> arguments) {
+  SmallVector<RankTensors> onOneRank = llvm::map_to_vector(
+      arguments, [](const HostTensor &tensor) { return RankTensors{tensor}; });
+  FailureOr<SmallVector<RankTensors>> results =
+      interpretRanks(function, 1, onOneRank);
   if (failed(results))
     return failure();
-  return llvm::map_to_vector(*results, [](const RankTensors &tensors) { return tensors.front(); });
+  return llvm::map_to_vector(
+      *results, [](const RankTensors &tensors) { return tensors.front(); });
 }
 
 } // namespace lockstep

@@ -1,4 +1,5 @@
-//===- InterpreterState.h - What the parts of the interpreter share -----*- C++ -*-===//
+//===- InterpreterState.h - What the parts of the interpreter share -----*- C++
+//-*-===//
 #ifndef LOCKSTEP_COMPILER_REFERENCE_INTERPRETERSTATE_H
 #define LOCKSTEP_COMPILER_REFERENCE_INTERPRETERSTATE_H
 
@@ -16,12 +17,16 @@ public:
 
   int64_t getNumRanks() const { return ranks; }
 
-  /// Runs a block whose arguments get the given values; returns the terminator's operands.
-  mlir::FailureOr<llvm::SmallVector<RankTensors>> runBlock(mlir::Block &block, llvm::ArrayRef<RankTensors> arguments);
+  /// Runs a block whose arguments get the given values; returns the
+  /// terminator's operands.
+  mlir::FailureOr<llvm::SmallVector<RankTensors>>
+  runBlock(mlir::Block &block, llvm::ArrayRef<RankTensors> arguments);
 
-  /// Runs a kernel's region (of any kind) on every rank; operands and results have the shapes of the call.
-  mlir::FailureOr<llvm::SmallVector<RankTensors>> runKernel(plan::KernelOp kernel, llvm::ArrayRef<RankTensors> operands,
-                                                            mlir::TypeRange resultTypes);
+  /// Runs a kernel's region (of any kind) on every rank; operands and results
+  /// have the shapes of the call.
+  mlir::FailureOr<llvm::SmallVector<RankTensors>>
+  runKernel(plan::KernelOp kernel, llvm::ArrayRef<RankTensors> operands,
+            mlir::TypeRange resultTypes);
 
 private:
   mlir::LogicalResult runOp(mlir::Operation *op);
@@ -39,8 +44,10 @@ private:
 
   llvm::SmallVector<RankTensors> getOperands(mlir::OperandRange operands);
   void setResults(mlir::Operation *op, llvm::ArrayRef<RankTensors> results);
-  /// The mesh of a `dist` operation; an error if it has another number of ranks than this interpreter.
-  mlir::FailureOr<dist::MeshOp> getMesh(mlir::Operation *op, mlir::FlatSymbolRefAttr name);
+  /// The mesh of a `dist` operation; an error if it has another number of ranks
+  /// than this interpreter.
+  mlir::FailureOr<dist::MeshOp> getMesh(mlir::Operation *op,
+                                        mlir::FlatSymbolRefAttr name);
 
   int64_t ranks;
   llvm::DenseMap<mlir::Value, RankTensors> values;
@@ -50,7 +57,8 @@ private:
 };
 
 /// What each rank of a group gets, from what they contribute, in group order.
-llvm::SmallVector<HostTensor> combineAllReduce(train::ReduceKind kind, llvm::ArrayRef<HostTensor> inputs);
+llvm::SmallVector<HostTensor>
+combineAllReduce(train::ReduceKind kind, llvm::ArrayRef<HostTensor> inputs);
 
 } // namespace lockstep
 

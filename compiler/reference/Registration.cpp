@@ -1,4 +1,5 @@
-//===- Registration.cpp - Attaches the reference evaluation ----------------------===//
+//===- Registration.cpp - Attaches the reference evaluation
+//----------------------===//
 #include "compiler/reference/Registration.h"
 #include "compiler/reference/EvaluateSupport.h"
 

@@ -1,4 +1,5 @@
-//===- Registration.h - Attaches the reference evaluation ---------------*- C++ -*-===//
+//===- Registration.h - Attaches the reference evaluation ---------------*- C++
+//-*-===//
 #ifndef LOCKSTEP_COMPILER_REFERENCE_REGISTRATION_H
 #define LOCKSTEP_COMPILER_REFERENCE_REGISTRATION_H
 
@@ -8,7 +9,8 @@ class DialectRegistry;
 
 namespace lockstep {
 
-/// Implements EvaluableOpInterface for all `train` operations but accumulate and yield, which the interpreter runs.
+/// Implements EvaluableOpInterface for all `train` operations but accumulate
+/// and yield, which the interpreter runs.
 void registerEvaluableExternalModels(mlir::DialectRegistry &registry);
 
 } // namespace lockstep

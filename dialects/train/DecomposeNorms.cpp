@@ -1,8 +1,11 @@
-//===- DecomposeNorms.cpp - Layer, RMS and batch norm as primitive operations -------===//
+//===- DecomposeNorms.cpp - Layer, RMS and batch norm as primitive operations
+//-------===//
 //
-// Statistics are computed in f32 at least, and the variance in two passes (mean first, then the squares of the differences),
-// since E[x^2] - E[x]^2 cancels. The three gradients are one formula: with g the cotangent times the weight and n the normalised
-// operand, dx = rstd (g - mean(g) - n mean(g n)), where RMS norm, which subtracts no mean, lacks the middle term.
+// Statistics are computed in f32 at least, and the variance in two passes (mean
+// first, then the squares of the differences), since E[x^2] - E[x]^2 cancels.
+// The three gradients are one formula: with g the cotangent times the weight
+// and n the normalised operand, dx = rstd (g - mean(g) - n mean(g n)), where
+// RMS norm, which subtracts no mean, lacks the middle term.
 //
 //===----------------------------------------------------------------------===//
 #include "dialects/train/DecompositionUtils.h"
@@ -17,7 +20,9 @@ namespace {
 struct Rows {
   TensorBuilder &b;
   ArrayRef<int64_t> shape, dims;
-  Value operator()(Value rows) const { return b.broadcastRows(rows, shape, dims); }
+  Value operator()(Value rows) const {
+    return b.broadcastRows(rows, shape, dims);
+  }
 };
 
 } // namespace
@@ -27,13 +32,16 @@ static Value buildRstd(TensorBuilder &b, Value variance, const APFloat &eps) {
   return b.rsqrt(b.add(variance, eps.convertToDouble()));
 }
 
-/// rstd (g - mean(g) - n mean(g n)), without the middle term if `centered` is false.
-static Value buildOperandGradient(TensorBuilder &b, const Rows &rows, Value scaledCotangent, Value normalised, Value rstd,
-                                  bool centered) {
+/// rstd (g - mean(g) - n mean(g n)), without the middle term if `centered` is
+/// false.
+static Value buildOperandGradient(TensorBuilder &b, const Rows &rows,
+                                  Value scaledCotangent, Value normalised,
+                                  Value rstd, bool centered) {
   Value projection = b.mean(b.multiply(scaledCotangent, normalised), rows.dims);
   Value difference = scaledCotangent;
   if (centered)
-    difference = b.subtract(difference, rows(b.mean(scaledCotangent, rows.dims)));
+    difference =
+        b.subtract(difference, rows(b.mean(scaledCotangent, rows.dims)));
   difference = b.subtract(difference, b.multiply(normalised, rows(projection)));
   return b.multiply(difference, rows(rstd));
 }
@@ -61,7 +69,9 @@ SmallVector<Value> LayerNormOp::decompose(OpBuilder &builder) {
     y = b.multiply(y, b.broadcastTrailing(b.convert(getWeight(), type), shape));
   if (getBias())
     y = b.add(y, b.broadcastTrailing(b.convert(getBias(), type), shape));
-  return {convertToResult(b, y, getResult()), convertToResult(b, mean, getMean()), convertToResult(b, rstd, getRstd())};
+  return {convertToResult(b, y, getResult()),
+          convertToResult(b, mean, getMean()),
+          convertToResult(b, rstd, getRstd())};
 }
 
 SmallVector<Value> LayerNormGradientOp::decompose(OpBuilder &builder) {
@@ -78,16 +88,22 @@ SmallVector<Value> LayerNormGradientOp::decompose(OpBuilder &builder) {
   Type type = getElementType(x);
   Value dy = b.convert(getCotangent(), type);
   Value rstd = b.convert(getRstd(), type);
-  Value normalised = b.multiply(b.subtract(x, rows(b.convert(getMean(), type))), rows(rstd));
+  Value normalised =
+      b.multiply(b.subtract(x, rows(b.convert(getMean(), type))), rows(rstd));
   Value dx, dweight, dbias;
   if (!getDoperand().use_empty()) {
     Value scaled = dy;
     if (getWeight())
-      scaled = b.multiply(dy, b.broadcastTrailing(b.convert(getWeight(), type), shape));
-    dx = convertToResult(b, buildOperandGradient(b, rows, scaled, normalised, rstd, /*centered=*/true), getDoperand());
+      scaled = b.multiply(
+          dy, b.broadcastTrailing(b.convert(getWeight(), type), shape));
+    dx = convertToResult(b,
+                         buildOperandGradient(b, rows, scaled, normalised, rstd,
+                                              /*centered=*/true),
+                         getDoperand());
   }
   if (!getDweight().use_empty())
-    dweight = convertToResult(b, b.sum(b.multiply(dy, normalised), rowDims), getDweight());
+    dweight = convertToResult(b, b.sum(b.multiply(dy, normalised), rowDims),
+                              getDweight());
   if (!getDbias().use_empty())
     dbias = convertToResult(b, b.sum(dy, rowDims), getDbias());
   return {dx, dweight, dbias};
@@ -106,8 +122,10 @@ SmallVector<Value> RmsNormOp::decompose(OpBuilder &builder) {
   Value rstd = buildRstd(b, b.mean(b.square(x), dims), getEps());
   Value y = b.multiply(x, rows(rstd));
   if (getWeight())
-    y = b.multiply(y, b.broadcastTrailing(b.convert(getWeight(), getElementType(x)), shape));
-  return {convertToResult(b, y, getResult()), convertToResult(b, rstd, getRstd())};
+    y = b.multiply(y, b.broadcastTrailing(
+                          b.convert(getWeight(), getElementType(x)), shape));
+  return {convertToResult(b, y, getResult()),
+          convertToResult(b, rstd, getRstd())};
 }
 
 SmallVector<Value> RmsNormGradientOp::decompose(OpBuilder &builder) {
@@ -129,11 +147,16 @@ SmallVector<Value> RmsNormGradientOp::decompose(OpBuilder &builder) {
   if (!getDoperand().use_empty()) {
     Value scaled = dy;
     if (getWeight())
-      scaled = b.multiply(dy, b.broadcastTrailing(b.convert(getWeight(), type), shape));
-    dx = convertToResult(b, buildOperandGradient(b, rows, scaled, normalised, rstd, /*centered=*/false), getDoperand());
+      scaled = b.multiply(
+          dy, b.broadcastTrailing(b.convert(getWeight(), type), shape));
+    dx = convertToResult(b,
+                         buildOperandGradient(b, rows, scaled, normalised, rstd,
+                                              /*centered=*/false),
+                         getDoperand());
   }
   if (!getDweight().use_empty())
-    dweight = convertToResult(b, b.sum(b.multiply(dy, normalised), rowDims), getDweight());
+    dweight = convertToResult(b, b.sum(b.multiply(dy, normalised), rowDims),
+                              getDweight());
   return {dx, dweight};
 }
 
@@ -167,7 +190,8 @@ SmallVector<Value> BatchNormOp::decompose(OpBuilder &builder) {
         count *= shape[i];
       double unbiased = count > 1 ? count / (count - 1) : 1;
       auto move = [&](Value old, Value batch, double factor) {
-        return b.add(b.multiply(b.convert(old, type), 1 - momentum), b.multiply(batch, momentum * factor));
+        return b.add(b.multiply(b.convert(old, type), 1 - momentum),
+                     b.multiply(batch, momentum * factor));
       };
       newMean = move(getRunningMean(), mean, 1);
       newVariance = move(getRunningVar(), variance, unbiased);
@@ -178,8 +202,11 @@ SmallVector<Value> BatchNormOp::decompose(OpBuilder &builder) {
     y = b.multiply(y, rows(b.convert(getWeight(), type)));
   if (getBias())
     y = b.add(y, rows(b.convert(getBias(), type)));
-  return {convertToResult(b, y, getResult()), convertToResult(b, mean, getMean()), convertToResult(b, rstd, getRstd()),
-          convertToResult(b, newMean, getNewRunningMean()), convertToResult(b, newVariance, getNewRunningVar())};
+  return {convertToResult(b, y, getResult()),
+          convertToResult(b, mean, getMean()),
+          convertToResult(b, rstd, getRstd()),
+          convertToResult(b, newMean, getNewRunningMean()),
+          convertToResult(b, newVariance, getNewRunningVar())};
 }
 
 SmallVector<Value> BatchNormGradientOp::decompose(OpBuilder &builder) {
@@ -194,16 +221,21 @@ SmallVector<Value> BatchNormGradientOp::decompose(OpBuilder &builder) {
   Type type = getElementType(x);
   Value dy = b.convert(getCotangent(), type);
   Value rstd = b.convert(getRstd(), type);
-  Value normalised = b.multiply(b.subtract(x, rows(b.convert(getMean(), type))), rows(rstd));
+  Value normalised =
+      b.multiply(b.subtract(x, rows(b.convert(getMean(), type))), rows(rstd));
   Value dx, dweight, dbias;
   if (!getDoperand().use_empty()) {
-    Value scaled = getWeight() ? b.multiply(dy, rows(b.convert(getWeight(), type))) : dy;
-    Value gradient = getInference() ? b.multiply(scaled, rows(rstd))
-                                    : buildOperandGradient(b, rows, scaled, normalised, rstd, /*centered=*/true);
+    Value scaled =
+        getWeight() ? b.multiply(dy, rows(b.convert(getWeight(), type))) : dy;
+    Value gradient = getInference()
+                         ? b.multiply(scaled, rows(rstd))
+                         : buildOperandGradient(b, rows, scaled, normalised,
+                                                rstd, /*centered=*/true);
     dx = convertToResult(b, gradient, getDoperand());
   }
   if (!getDweight().use_empty())
-    dweight = convertToResult(b, b.sum(b.multiply(dy, normalised), dims), getDweight());
+    dweight = convertToResult(b, b.sum(b.multiply(dy, normalised), dims),
+                              getDweight());
   if (!getDbias().use_empty())
     dbias = convertToResult(b, b.sum(dy, dims), getDbias());
   return {dx, dweight, dbias};

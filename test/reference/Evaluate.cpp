@@ -1,4 +1,5 @@
-//===- Evaluate.cpp - Runs one operation in a test --------------------------------===//
+//===- Evaluate.cpp - Runs one operation in a test
+//--------------------------------===//
 #include "test/reference/Evaluate.h"
 #include "compiler/reference/Interpreter.h"
 #include "compiler/reference/Registration.h"
@@ -16,7 +17,8 @@ namespace lockstep::test {
 static MLIRContext *getContext() {
   static MLIRContext *context = [] {
     DialectRegistry registry;
-    registry.insert<func::FuncDialect, train::TrainDialect, dist::DistDialect, plan::PlanDialect>();
+    registry.insert<func::FuncDialect, train::TrainDialect, dist::DistDialect,
+                    plan::PlanDialect>();
     registerEvaluableExternalModels(registry);
     auto *context = new MLIRContext(registry, MLIRContext::Threading::DISABLED);
     context->loadAllAvailableDialects();
@@ -40,24 +42,30 @@ static Tensor fromHost(const HostTensor &tensor) {
   return result;
 }
 
-/// @f with the operands as arguments, returning the results of the body's last operation.
-static OwningOpRef<ModuleOp> buildFunction(const std::string &body, const std::vector<Tensor> &operands) {
+/// @f with the operands as arguments, returning the results of the body's last
+/// operation.
+static OwningOpRef<ModuleOp>
+buildFunction(const std::string &body, const std::vector<Tensor> &operands) {
   std::string text = "func.func @f(";
   for (size_t i = 0; i < operands.size(); ++i)
-    text += (i ? ", %" : "%") + std::string(1, char('a' + i)) + ": " + operands[i].type;
+    text += (i ? ", %" : "%") + std::string(1, char('a' + i)) + ": " +
+            operands[i].type;
   text += ") {\n" + body + "\nreturn\n}\n";
-  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, getContext());
+  OwningOpRef<ModuleOp> module =
+      parseSourceString<ModuleOp>(text, getContext());
   if (!module)
     return module;
   auto function = *module->getOps<func::FuncOp>().begin();
   Operation *terminator = function.getBody().front().getTerminator();
   Operation *last = terminator->getPrevNode();
   terminator->setOperands(last->getResults());
-  function.setFunctionType(FunctionType::get(getContext(), function.getArgumentTypes(), last->getResultTypes()));
+  function.setFunctionType(FunctionType::get(
+      getContext(), function.getArgumentTypes(), last->getResultTypes()));
   return module;
 }
 
-static std::vector<Tensor> run(ModuleOp module, const std::vector<Tensor> &operands) {
+static std::vector<Tensor> run(ModuleOp module,
+                               const std::vector<Tensor> &operands) {
   auto function = *module.getOps<func::FuncOp>().begin();
   SmallVector<HostTensor> arguments;
   for (const Tensor &operand : operands)
@@ -70,20 +78,24 @@ static std::vector<Tensor> run(ModuleOp module, const std::vector<Tensor> &opera
   return tensors;
 }
 
-std::vector<Tensor> evaluate(const std::string &body, const std::vector<Tensor> &operands) {
+std::vector<Tensor> evaluate(const std::string &body,
+                             const std::vector<Tensor> &operands) {
   OwningOpRef<ModuleOp> module = buildFunction(body, operands);
   return module ? run(*module, operands) : std::vector<Tensor>();
 }
 
-std::vector<Tensor> evaluateDecomposed(const std::string &body, const std::vector<Tensor> &operands) {
+std::vector<Tensor> evaluateDecomposed(const std::string &body,
+                                       const std::vector<Tensor> &operands) {
   OwningOpRef<ModuleOp> module = buildFunction(body, operands);
   if (!module)
     return {};
   SmallVector<Operation *> composites;
-  module->walk([&](train::DecomposableOpInterface op) { composites.push_back(op); });
+  module->walk(
+      [&](train::DecomposableOpInterface op) { composites.push_back(op); });
   for (Operation *op : composites) {
     OpBuilder builder(op);
-    SmallVector<Value> results = cast<train::DecomposableOpInterface>(op).decompose(builder);
+    SmallVector<Value> results =
+        cast<train::DecomposableOpInterface>(op).decompose(builder);
     if (results.size() != op->getNumResults())
       return {};
     for (auto [old, value] : llvm::zip_equal(op->getResults(), results)) {
@@ -94,15 +106,18 @@ std::vector<Tensor> evaluateDecomposed(const std::string &body, const std::vecto
     }
     op->erase();
   }
-  WalkResult left = module->walk([](train::DecomposableOpInterface) { return WalkResult::interrupt(); });
+  WalkResult left = module->walk(
+      [](train::DecomposableOpInterface) { return WalkResult::interrupt(); });
   if (left.wasInterrupted() || failed(verify(*module)))
     return {};
   return run(*module, operands);
 }
 
-std::vector<std::vector<Tensor>> runRanks(const std::string &text, int64_t ranks,
-                                          const std::vector<std::vector<Tensor>> &arguments) {
-  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, getContext());
+std::vector<std::vector<Tensor>>
+runRanks(const std::string &text, int64_t ranks,
+         const std::vector<std::vector<Tensor>> &arguments) {
+  OwningOpRef<ModuleOp> module =
+      parseSourceString<ModuleOp>(text, getContext());
   if (!module)
     return {};
   SmallVector<RankTensors> inputs;
@@ -111,7 +126,8 @@ std::vector<std::vector<Tensor>> runRanks(const std::string &text, int64_t ranks
     for (const Tensor &tensor : argument)
       inputs.back().push_back(toHost(tensor));
   }
-  FailureOr<SmallVector<RankTensors>> results = interpretRanks(module->lookupSymbol<func::FuncOp>("main"), ranks, inputs);
+  FailureOr<SmallVector<RankTensors>> results =
+      interpretRanks(module->lookupSymbol<func::FuncOp>("main"), ranks, inputs);
   std::vector<std::vector<Tensor>> outputs;
   if (succeeded(results))
     for (const RankTensors &result : *results) {

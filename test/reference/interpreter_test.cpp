@@ -1,13 +1,17 @@
-//===- interpreter_test.cpp - Regions, calls, kernels and collectives -----------------===//
+//===- interpreter_test.cpp - Regions, calls, kernels and collectives
+//-----------------===//
 #include "test/reference/Check.h"
 #include <catch2/catch.hpp>
 
 using namespace lockstep::test;
 
-static void checkRanks(const std::string &module, const std::vector<std::vector<Tensor>> &arguments,
-                       const std::vector<std::vector<std::vector<double>>> &expected) {
+static void
+checkRanks(const std::string &module,
+           const std::vector<std::vector<Tensor>> &arguments,
+           const std::vector<std::vector<std::vector<double>>> &expected) {
   INFO(module);
-  std::vector<std::vector<Tensor>> results = runRanks(module, int64_t(expected.front().size()), arguments);
+  std::vector<std::vector<Tensor>> results =
+      runRanks(module, int64_t(expected.front().size()), arguments);
   REQUIRE(results.size() == expected.size());
   for (size_t i = 0; i < expected.size(); ++i)
     for (size_t rank = 0; rank < expected[i].size(); ++rank) {
@@ -16,7 +20,9 @@ static void checkRanks(const std::string &module, const std::vector<std::vector<
     }
 }
 
-static std::vector<Tensor> onRanks(const std::string &type, const std::vector<std::vector<double>> &values) {
+static std::vector<Tensor>
+onRanks(const std::string &type,
+        const std::vector<std::vector<double>> &values) {
   std::vector<Tensor> tensors;
   for (const std::vector<double> &own : values)
     tensors.push_back({type, own});
@@ -38,7 +44,8 @@ TEST_CASE("a called function runs with the call's operands") {
 }
 
 TEST_CASE("accumulate carries, sums, and sees one micro batch at a time") {
-  // Rows 1..4, two steps: the carried value counts up from 10, the sum adds the micro batches times w, the iteration number is 0, 1.
+  // Rows 1..4, two steps: the carried value counts up from 10, the sum adds the
+  // micro batches times w, the iteration number is 0, 1.
   checkRanks(R"(
     func.func @main(%x: tensor<4xf32>, %c: tensor<f32>, %w: tensor<2xf32>) -> (tensor<f32>, tensor<2xf32>, tensor<i64>) {
       %r:3 = train.accumulate 2 batch(%x) carried(%c) : (tensor<4xf32>, tensor<f32>) -> (tensor<f32>, tensor<2xf32>, tensor<i64>) {
@@ -50,7 +57,9 @@ TEST_CASE("accumulate carries, sums, and sees one micro batch at a time") {
       }
       return %r#0, %r#1, %r#2 : tensor<f32>, tensor<2xf32>, tensor<i64>
     })",
-             {onRanks("tensor<4xf32>", {{1, 2, 3, 4}}), onRanks("tensor<f32>", {{10}}), onRanks("tensor<2xf32>", {{1, 10}})},
+             {onRanks("tensor<4xf32>", {{1, 2, 3, 4}}),
+              onRanks("tensor<f32>", {{10}}),
+              onRanks("tensor<2xf32>", {{1, 10}})},
              {{{12}}, {{4, 60}}, {{1}}});
 }
 
@@ -76,7 +85,8 @@ TEST_CASE("kernels run by their regions, updates for any number of elements") {
       %all = plan.join %lr, %row : tensor<f32>, tensor<2xf32> -> tensor<3xf32>
       return %y, %z, %row, %all : tensor<2x2xf32>, tensor<2x2xf32>, tensor<2xf32>, tensor<3xf32>
     })",
-             {onRanks("tensor<2x2xf32>", {{-1, 2, 3, -4}}), onRanks("tensor<f32>", {{0.5}})},
+             {onRanks("tensor<2x2xf32>", {{-1, 2, 3, -4}}),
+              onRanks("tensor<f32>", {{0.5}})},
              {{{0, 2, 3, 0}}, {{-1, 0, 0, -4}}, {{0, -4}}, {{0.5, 0, -4}}});
 }
 
@@ -123,7 +133,9 @@ TEST_CASE("a started collective gives its results at the wait") {
       %r:2 = dist.wait %t : !dist.token<tensor<1xf32>, tensor<1xf32>> -> tensor<1xf32>, tensor<1xf32>
       return %r#0, %r#1 : tensor<1xf32>, tensor<1xf32>
     })",
-             {onRanks("tensor<1xf32>", {{1}, {2}}), onRanks("tensor<1xf32>", {{10}, {20}})}, {{{3}, {3}}, {{30}, {30}}});
+             {onRanks("tensor<1xf32>", {{1}, {2}}),
+              onRanks("tensor<1xf32>", {{10}, {20}})},
+             {{{3}, {3}}, {{30}, {30}}});
 }
 
 TEST_CASE("a mesh of another size is refused") {
