@@ -39,18 +39,18 @@ typedef struct lockstep_run lockstep_run;
 
 /* Zero or NULL means the default of the flag of the same name. */
 typedef struct lockstep_options {
-  size_t size;                 /* sizeof(lockstep_options) */
-  const char *data;            /* NULL: batches come through lockstep_input */
+  size_t size;      /* sizeof(lockstep_options) */
+  const char *data; /* NULL: batches come through lockstep_input */
   const char *validation_data;
   const char *checkpoint_dir;
-  const char *resume;          /* a checkpoint, or "" for the newest */
+  const char *resume; /* a checkpoint, or "" for the newest */
   const char *weights;
   const uint64_t *seed;
-  int64_t keep;                /* checkpoints to keep; 0: 3 */
+  int64_t keep; /* checkpoints to keep; 0: 3 */
 } lockstep_options;
 
 typedef struct lockstep_metrics {
-  int64_t step;     /* the step that was run, from 0 */
+  int64_t step; /* the step that was run, from 0 */
   double loss;
   double grad_norm; /* NaN when the artifact does not compute it */
   double lr;
