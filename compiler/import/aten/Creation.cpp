@@ -177,12 +177,7 @@ static void lowerBernoulli(OpCall &op) {
 /// Random numbers other than dropout's masks: only where nothing reads them.
 static void lowerRandom(OpCall &op) {
   op.ignoreAll();
-  std::string_view name = op.node.outputs.empty() ? std::string_view() : op.node.outputs.front().tensorName();
-  auto reads = [&](const pt2::Node &node) {
-    return llvm::any_of(node.inputs, [&](const pt2::NamedArgument &input) { return input.value.tensorName() == name; });
-  };
-  auto returned = [&](const pt2::Argument &output) { return output.tensorName() == name; };
-  if (llvm::any_of(op.scope.graph->nodes, reads) || llvm::any_of(op.scope.graph->outputs, returned))
+  if (op.isResultUsed(0))
     return op.unsupported("random numbers in the graph (" + op.base + "); give them to the model as an input");
   fill(op, 0);
 }

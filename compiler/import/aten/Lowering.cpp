@@ -170,7 +170,7 @@ bool Lowering::lowerNode(Scope &scope, const pt2::Node &node) {
     return emit.fail("unsupported operator"), false;
   emit.loc = location(node);
   OpCall call(*this, scope, node, target.op->form == Form::Pointwise);
-  call.base = target.base;
+  call.base = target.op->name;
   call.overload = target.overload;
   bool isView = target.op->form == Form::View;
   if (!isView)
@@ -186,7 +186,23 @@ bool Lowering::lowerNode(Scope &scope, const pt2::Node &node) {
   return !emit.failed();
 }
 
+static void collectUsed(const pt2::Argument &argument, std::unordered_set<std::string_view> &used) {
+  if (std::string_view name = argument.tensorName(); !name.empty())
+    used.insert(name);
+  if (auto *list = argument.getIf<std::vector<pt2::TensorArgument>>())
+    for (const pt2::TensorArgument &tensor : *list)
+      used.insert(tensor.name);
+  if (auto *list = argument.getIf<std::vector<pt2::OptionalTensorArgument>>())
+    for (const pt2::OptionalTensorArgument &tensor : *list)
+      used.insert(tensor.name);
+}
+
 std::optional<std::string> Lowering::run(Scope &scope) {
+  for (const pt2::Node &node : scope.graph->nodes)
+    for (const pt2::NamedArgument &input : node.inputs)
+      collectUsed(input.value, scope.used);
+  for (const pt2::Argument &output : scope.graph->outputs)
+    collectUsed(output, scope.used);
   for (const pt2::Node &node : scope.graph->nodes) {
     if (lowerNode(scope, node))
       continue;

@@ -6,6 +6,7 @@
 #include "compiler/import/aten/OpCall.h"
 #include "llvm/ADT/StringMap.h"
 #include <unordered_map>
+#include <unordered_set>
 
 namespace lockstep::aten {
 
@@ -20,12 +21,16 @@ enum class Form {
 struct Operator {
   LowerFn lower = nullptr;
   Form form = Form::Plain;
+  llvm::StringRef name; ///< the functional form's base name
 };
 
 /// The table: base name of an ATen operator ("add", for all overloads) → how it is lowered.
 class OperatorTable {
 public:
-  void add(llvm::StringRef name, LowerFn lower, Form form = Form::Plain) { operators[name] = {lower, form}; }
+  void add(llvm::StringRef name, LowerFn lower, Form form = Form::Plain) {
+    auto &entry = *operators.try_emplace(name).first;
+    entry.second = {lower, form, entry.first()};
+  }
   void add(std::initializer_list<llvm::StringRef> names, LowerFn lower, Form form = Form::Plain) {
     for (llvm::StringRef name : names)
       add(name, lower, form);
@@ -68,6 +73,8 @@ void addHigherOrder(OperatorTable &table);
 struct Scope {
   const pt2::Graph *graph = nullptr;
   std::unordered_map<std::string_view, TensorRef> tensors;
+  /// Names that a node or the graph's outputs read.
+  std::unordered_set<std::string_view> used;
 };
 
 /// How a target is lowered: in place and `out=` forms are their functional forms followed by a write.
@@ -80,10 +87,11 @@ ResolvedTarget resolveTarget(std::string_view target);
 
 class Lowering {
 public:
-  Lowering(mlir::OpBuilder &builder, const pt2::SymbolBindings &bindings) : emit(builder), bindings(bindings) {}
+  Lowering(mlir::OpBuilder &builder, pt2::SymbolBindings &bindings) : emit(builder), bindings(bindings) {}
 
   Emitter emit;
-  const pt2::SymbolBindings &bindings;
+  /// Sizes that depend on constant masks are bound when they are known.
+  pt2::SymbolBindings &bindings;
   /// Positive inside no_grad: what is written there carries no gradient.
   int noGradDepth = 0;
   /// vmap sizes, by level; level 1 is the outermost.

@@ -385,7 +385,7 @@ static std::string shapeText(Dims shape) {
 }
 
 bool OpCall::isResultUsed(size_t i) const {
-  return i < names.size() && !names[i].empty() && names[i].find("_unused_") == std::string_view::npos;
+  return i < names.size() && scope.used.count(names[i]);
 }
 
 Shape OpCall::resultShape(size_t i) {
@@ -416,6 +416,10 @@ void OpCall::result(size_t i, Value value) {
   }
   if (i >= names.size() || names[i].empty())
     return;
+  if (const pt2::TensorMeta *meta = scope.graph->tensor(names[i]); meta && shapeOf(value).size() == meta->sizes.size() && levels.empty())
+    for (auto [size, known] : llvm::zip_equal(meta->sizes, shapeOf(value)))
+      if (!size.isConcrete() && size.symbolic->expr.kind == pt2::SymExpr::Kind::Symbol)
+        lowering.bindings.try_emplace(size.symbolic->expr.symbol, known);
   Shape expected;
   for (auto [k, level] : llvm::enumerate(levels))
     expected.push_back(shapeOf(value).size() > k ? shapeOf(value)[k] : 1);
