@@ -133,6 +133,7 @@ private:
   Value computePad(train::PadOp op, llvm::ArrayRef<Digit> index);
   Value computeConcatenate(train::ConcatenateOp op, llvm::ArrayRef<Digit> index);
   Value computeGather(train::GatherOp op, llvm::ArrayRef<Digit> index);
+  std::optional<Value> computeIotaCompare(train::CompareOp op, llvm::ArrayRef<Digit> index);
   Value computeIota(train::IotaOp op, llvm::ArrayRef<Digit> index);
   Value computeConstant(mlir::DenseElementsAttr table, llvm::ArrayRef<Digit> index);
   Value computeDropout(train::DropoutOp op, llvm::ArrayRef<Digit> index);

@@ -59,6 +59,9 @@ Value ElementEmitter::compute(Value value, llvm::ArrayRef<Digit> index) {
   Operation *op = value.getDefiningOp();
   if (!op)
     return load(buffers.lookup(value), index);
+  if (auto compare = dyn_cast<train::CompareOp>(op))
+    if (std::optional<Value> narrow = computeIotaCompare(compare, index))
+      return *narrow;
   if (isScalarOp(op)) {
     llvm::SmallVector<Value> operands;
     for (Value operand : op->getOperands())
@@ -342,6 +345,29 @@ Value ElementEmitter::computeIota(train::IotaOp op, llvm::ArrayRef<Digit> index)
   Value number;
   atLevel(levelOf(groups[1]), [&] { number = convertScalar(*scalar, linear(groups[1]), scalar->builder.getI64Type(), type.getElementType()); });
   return number;
+}
+
+std::optional<Value> ElementEmitter::computeIotaCompare(train::CompareOp op, llvm::ArrayRef<Digit> index) {
+  // An i64 position compared with a number (a label): in 32 bits, of which a vector holds as many as of f32.
+  auto iota = op.getLhs().getDefiningOp<train::IotaOp>();
+  if (!iota || !getElementTypeOrSelf(iota.getType()).isInteger(64))
+    return std::nullopt;
+  int64_t size = cast<RankedTensorType>(iota.getType()).getDimSize(iota.getDimension());
+  if (size > (int64_t(1) << 30))
+    return std::nullopt;
+  Value position = emit(op.getLhs(), index), number = emit(op.getRhs(), index);
+  if (isPlanning())
+    return Value();
+  // Clamped to [-1, size], a number compares with all positions as before. Where the number is known, so that it is done once per row.
+  Type i32 = scalar->builder.getI32Type();
+  Value clamped;
+  ScalarBuilder &b = *scalar;
+  auto clamp = [&] { clamped = b.create<arith::TruncIOp>(i32, b.create<arith::MinSIOp>(b.create<arith::MaxSIOp>(number, b.i64(-1)), b.i64(size))); };
+  unsigned level = currentLevel();
+  while (level > 0 && number.getParentBlock() != levels[level]->block)
+    --level;
+  atLevel(level, clamp);
+  return emitCompareInt(b, op.getDirection(), b.create<arith::TruncIOp>(i32, position), clamped, false);
 }
 
 Value ElementEmitter::computeConstant(DenseElementsAttr table, llvm::ArrayRef<Digit> index) {

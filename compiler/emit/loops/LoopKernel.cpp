@@ -51,8 +51,9 @@ private:
 
   // Row-level values, in the forms with reduces.
   void emitStages();
-  void emitRowStage(Stage stage);
-  void emitColumnStage(Stage stage);
+  void emitRowStage(Stage stage, llvm::ArrayRef<unsigned> results);
+  void emitColumnStage(Stage stage, llvm::ArrayRef<unsigned> results);
+  void findEarlyResults();
   void emitRowResults();
   void emitElementResults();
   void emitOtherResults(Value item);
@@ -67,6 +68,7 @@ private:
   LoopShape &shape() { return e.shapes.list[0]; }
   /// The index of a result whose elements are those of the domain.
   Index resultIndex(Value result, Index index);
+  void storeElements(llvm::ArrayRef<unsigned> which);
   void storeAll(llvm::ArrayRef<unsigned> which, llvm::function_ref<Index(Value)> indexOf);
 
   KernelFunction &function;
@@ -77,6 +79,7 @@ private:
   int64_t domainSize = 1, rowCount = 1;
   llvm::SmallVector<llvm::SmallVector<train::ReduceOp>> stages;
   llvm::SmallVector<unsigned> elementResults, rowResults, otherResults;
+  llvm::SmallVector<unsigned> earlyResults; ///< of the elements, stored by the first stage
   Partition part;
   llvm::SmallVector<Digit> digits; ///< per position of shape 0
   Value blockStart, blockCount;
@@ -150,6 +153,27 @@ void LoopKernel::findStages() {
   }
 }
 
+void LoopKernel::findEarlyResults() {
+  // Elements that need no reduce are stored by the first stage, which has them at hand. Where they may be stored over an argument (rows), no other loop
+  // may read it afterwards.
+  auto reduces = kernel.getBlock().getOps<train::ReduceOp>();
+  size_t staged = 0, all = std::distance(reduces.begin(), reduces.end());
+  for (auto &stage : stages)
+    staged += stage.size();
+  if (stages.empty() || staged != all || (form == Form::Rows && stages.size() > 1))
+    return;
+  llvm::SmallPtrSet<Operation *, 16> late;
+  for (Operation &op : kernel.getBlock())
+    if (isa<train::ReduceOp>(op) || llvm::any_of(op.getOperands(), [&](Value operand) { return operand.getDefiningOp() && late.contains(operand.getDefiningOp()); }))
+      late.insert(&op);
+  auto results = kernel.getBlock().getTerminator()->getOperands();
+  for (unsigned i : elementResults)
+    if (!results[i].getDefiningOp() || !late.contains(results[i].getDefiningOp()))
+      earlyResults.push_back(i);
+  if (form == Form::Rows && earlyResults.size() != elementResults.size())
+    earlyResults.clear();
+}
+
 Partition LoopKernel::partition() {
   Partition result;
   llvm::ArrayRef<int64_t> sizes = shape().sizes;
@@ -172,7 +196,7 @@ Partition LoopKernel::partition() {
   if (form == Form::Columns) {
     result.blocked = last;
     // Wide enough to read whole cache lines along a row, narrow enough to give every thread some.
-    int64_t wanted = llvm::alignTo(llvm::divideCeil(sizes[last], 16), 64);
+    int64_t wanted = llvm::alignTo(llvm::divideCeil(sizes[last], 8), 64);
     result.block = std::min(sizes[last], std::clamp<int64_t>(wanted, 64, 1024));
   }
   if (form != Form::Pointwise)
@@ -193,6 +217,7 @@ Partition LoopKernel::partition() {
 KernelShape LoopKernel::run() {
   findDomain();
   findStages();
+  findEarlyResults();
   part = partition();
   digits.resize(shape().sizes.size());
   function.forEachItem(part.count, [&](Value item) { emitItem(item); });
@@ -219,7 +244,8 @@ void LoopKernel::emitItem(Value item) {
     if (b) {
       blockStart = b->create<arith::MulIOp>(block, b->i64(part.block), arith::IntegerOverflowFlags::nsw);
       Value rest = b->create<arith::SubIOp>(b->i64(size), blockStart, arith::IntegerOverflowFlags::nsw);
-      blockCount = part.blocks == 1 ? b->i64(size) : b->create<arith::MinSIOp>(rest, b->i64(part.block));
+      // A constant where all blocks are alike, so that the loops have no rest.
+      blockCount = size % part.block == 0 ? b->i64(part.block) : b->create<arith::MinSIOp>(rest, b->i64(part.block));
       if (part.blocks == 1)
         blockStart = b->i64(0);
     }
@@ -281,16 +307,19 @@ void LoopKernel::forInner(llvm::function_ref<void()> body) {
 
 void LoopKernel::emitStages() {
   for (auto &stage : stages) {
+    llvm::ArrayRef<unsigned> results;
+    if (&stage == &stages.front())
+      results = earlyResults;
     if (form == Form::Rows)
-      emitRowStage(stage);
+      emitRowStage(stage, results);
     else
-      emitColumnStage(stage);
+      emitColumnStage(stage, results);
   }
 }
 
 static Type elementOf(train::ReduceOp reduce) { return getElementTypeOrSelf(reduce.getOperand().getType()); }
 
-void LoopKernel::emitRowStage(Stage stage) {
+void LoopKernel::emitRowStage(Stage stage, llvm::ArrayRef<unsigned> results) {
   llvm::SmallVector<Value> init(stage.size());
   if (!e.isPlanning())
     for (auto [value, op] : llvm::zip(init, stage)) {
@@ -306,6 +335,7 @@ void LoopKernel::emitRowStage(Stage stage) {
       Value element = e.emit(reduce.getOperand(), domainIndex());
       next.push_back(e.isPlanning() ? Value() : combine(e.scalars(), reduce.getKind(), sum, element, elementOf(reduce), true));
     }
+    storeElements(results);
     return next;
   });
   for (auto [op, sum] : llvm::zip(stage, sums)) {
@@ -314,7 +344,7 @@ void LoopKernel::emitRowStage(Stage stage) {
   }
 }
 
-void LoopKernel::emitColumnStage(Stage stage) {
+void LoopKernel::emitColumnStage(Stage stage, llvm::ArrayRef<unsigned> results) {
   // The running results of the block's columns. Stored and loaded by iteration, in the type of computation.
   llvm::SmallVector<Buffer> sums;
   for (train::ReduceOp reduce : stage) {
@@ -340,6 +370,7 @@ void LoopKernel::emitColumnStage(Stage stage) {
             Value old = e.load(sum, {column()});
             next.push_back(e.isPlanning() ? Value() : combine(e.scalars(), reduce.getKind(), old, element, elementOf(reduce), false));
           }
+          storeElements(results);
           for (auto [value, sum] : llvm::zip(next, sums))
             e.store(sum, value, {column()});
         },
@@ -424,10 +455,18 @@ void LoopKernel::emitRowResults() {
   storeAll(rowResults, [&](Value) { return rowIndex(); });
 }
 
+void LoopKernel::storeElements(llvm::ArrayRef<unsigned> which) {
+  storeAll(which, [&](Value result) { return resultIndex(result, domainIndex()); });
+}
+
 void LoopKernel::emitElementResults() {
-  if (elementResults.empty())
+  llvm::SmallVector<unsigned> late;
+  for (unsigned i : elementResults)
+    if (!llvm::is_contained(earlyResults, i))
+      late.push_back(i);
+  if (late.empty())
     return;
-  auto body = [&] { storeAll(elementResults, [&](Value result) { return resultIndex(result, domainIndex()); }); };
+  auto body = [&] { storeElements(late); };
   if (form == Form::Rows || part.blocked < 0)
     forInner(body);
   else if (form == Form::Columns)

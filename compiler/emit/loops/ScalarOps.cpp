@@ -224,6 +224,10 @@ static IP toPredicate(train::CompareDirection direction, bool isUnsigned) {
   llvm_unreachable("all directions are handled");
 }
 
+Value emit::emitCompareInt(ScalarBuilder &b, train::CompareDirection direction, Value x, Value y, bool isUnsigned) {
+  return b.compare(toPredicate(direction, isUnsigned), x, y);
+}
+
 static Value emitInteger(ScalarBuilder &b, Operation *op, Value x, Value y, Type element) {
   using namespace train;
   Type type = x.getType();

@@ -28,6 +28,8 @@ bool isScalarOp(mlir::Operation *op);
 /// A pointwise operation on scalars of the types of computation; the result is rounded.
 mlir::Value emitPointwise(ScalarBuilder &b, mlir::Operation *op, llvm::ArrayRef<mlir::Value> operands);
 
+mlir::Value emitCompareInt(ScalarBuilder &b, train::CompareDirection direction, mlir::Value x, mlir::Value y, bool isUnsigned);
+
 /// Combines two elements of a reduction. `reassociate`: sums may be taken in any order.
 mlir::Value combine(ScalarBuilder &b, train::ReduceKind kind, mlir::Value x, mlir::Value y, mlir::Type element, bool reassociate);
 /// What a reduction starts from.

@@ -25,6 +25,8 @@ void emit::loadEmitDialects(MLIRContext &context) {
   context.loadDialect<LLVM::LLVMDialect, scf::SCFDialect, cf::ControlFlowDialect, arith::ArithDialect, math::MathDialect, train::TrainDialect>();
 }
 
+static constexpr llvm::StringLiteral kLoopAnnotation = "llvm.loop_annotation";
+
 static LogicalResult convert(ModuleOp module) {
   MLIRContext *context = module.getContext();
   {
@@ -43,7 +45,16 @@ static LogicalResult convert(ModuleOp module) {
   cf::populateControlFlowToLLVMConversionPatterns(types, patterns);
   LLVMConversionTarget target(*context);
   target.addLegalOp<ModuleOp>();
-  return applyFullConversion(module, target, std::move(patterns));
+  if (failed(applyFullConversion(module, target, std::move(patterns))))
+    return failure();
+  // Loop annotations come along as attributes that mean nothing to the branch; its own is what the translation reads.
+  module.walk([](LLVM::BrOp branch) {
+    if (auto annotation = branch->getAttrOfType<LLVM::LoopAnnotationAttr>(kLoopAnnotation)) {
+      branch->removeAttr(kLoopAnnotation);
+      branch.setLoopAnnotationAttr(annotation);
+    }
+  });
+  return success();
 }
 
 std::unique_ptr<llvm::Module> emit::lowerToLLVM(ModuleOp module, llvm::LLVMContext &context) {

@@ -62,6 +62,13 @@ static llvm::TargetLibraryInfoImpl getNoLibrary(const llvm::Triple &triple) {
   return library;
 }
 
+// The code is straight loops over SSA values already: what is left is to simplify, hoist, take conditions of the row out of loops, vectorise and
+// unroll. LLVM's default pipeline takes longer for the same code.
+static constexpr const char *loopPipeline =
+    "function(simplifycfg,early-cse<memssa>,instcombine<no-verify-fixpoint>,loop-mssa(loop-rotate,licm,simple-loop-unswitch<nontrivial>),simplifycfg,instcombine<no-verify-fixpoint>,"
+    "loop(indvars,loop-deletion,loop-unroll-full),early-cse<memssa>,instcombine<no-verify-fixpoint>,loop-vectorize,instcombine<no-verify-fixpoint>,simplifycfg,early-cse<memssa>,"
+    "loop-mssa(licm),loop-unroll<O3>,instcombine<no-verify-fixpoint>,simplifycfg,adce)";
+
 static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::PipelineTuningOptions tuning;
   tuning.LoopVectorization = true;
@@ -80,7 +87,9 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
-  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
+  llvm::ModulePassManager passes;
+  llvm::cantFail(builder.parsePassPipeline(passes, loopPipeline));
+  passes.run(module, modules);
 }
 
 LogicalResult X86Target::compileGroup(llvm::MutableArrayRef<GeneratedKernel> kernels, llvm::CodeGenFileType type, llvm::SmallVectorImpl<char> &bytes) const {
