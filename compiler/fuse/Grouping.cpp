@@ -301,10 +301,21 @@ void Grouping::mergeSiblings() {
     for (Node *producer : node->predecessors)
       depth = std::max(depth, depths.lookup(producer) + 1);
     depths[node] = depth;
-    if (node->isLoop())
-      for (Value argument : node->arguments)
-        if (getElements(argument) == node->domain.elements)
-          readers[argument].push_back(node);
+    if (!node->isLoop())
+      continue;
+    // Only reading in the same order reads once.
+    llvm::DenseSet<Value> whole;
+    SmallVector<Operation *> ops = node->members;
+    ops.append(node->repeated.begin(), node->repeated.end());
+    for (Operation *op : ops)
+      if (isLockstep(op))
+        for (const Leaf &leaf : getOperandLeaves(op))
+          if (leaf.view && isWhole(*leaf.view) &&
+              getElements(leaf.root) == node->domain.elements)
+            whole.insert(leaf.root);
+    for (Value argument : node->arguments)
+      if (whole.contains(argument))
+        readers[argument].push_back(node);
   }
   for (auto &[value, nodes] : readers) {
     for (size_t i = 0; i < nodes.size(); ++i)
