@@ -14,8 +14,10 @@ namespace {
 /// One artifact in the making.
 class ArtifactEmitter {
 public:
-  ArtifactEmitter(ModuleOp module, const EmitOptions &options, const WeightStore *weights)
-      : module(module), options(options), weights(weights), symbols(module), writer(LOCKSTEP_VERSION) {}
+  ArtifactEmitter(ModuleOp module, const EmitOptions &options,
+                  const WeightStore *weights)
+      : module(module), options(options), weights(weights), symbols(module),
+        writer(LOCKSTEP_VERSION) {}
 
   LogicalResult run(const std::string &path);
   artifact::PlanT plan;
@@ -24,7 +26,8 @@ private:
   LogicalResult addKernels();
   LogicalResult addLibraryKernel(plan::KernelOp kernel, KernelEntry &entry);
   LogicalResult compileGenerated();
-  uint32_t addTable(plan::KernelOp kernel, std::unique_ptr<artifact::KernelT> table);
+  uint32_t addTable(plan::KernelOp kernel,
+                    std::unique_ptr<artifact::KernelT> table);
 
   ModuleOp module;
   const EmitOptions &options;
@@ -38,9 +41,12 @@ private:
 } // namespace
 
 /// "file.py:12" of every operation in the region, each once, in order.
-static void collectSources(Location location, std::vector<std::string> &sources) {
+static void collectSources(Location location,
+                           std::vector<std::string> &sources) {
   if (auto position = dyn_cast<FileLineColLoc>(location)) {
-    std::string text = (position.getFilename().getValue() + ":" + Twine(position.getLine())).str();
+    std::string text =
+        (position.getFilename().getValue() + ":" + Twine(position.getLine()))
+            .str();
     if (!llvm::is_contained(sources, text))
       sources.push_back(std::move(text));
   } else if (auto named = dyn_cast<NameLoc>(location)) {
@@ -51,12 +57,14 @@ static void collectSources(Location location, std::vector<std::string> &sources)
   }
 }
 
-uint32_t ArtifactEmitter::addTable(plan::KernelOp kernel, std::unique_ptr<artifact::KernelT> table) {
+uint32_t ArtifactEmitter::addTable(plan::KernelOp kernel,
+                                   std::unique_ptr<artifact::KernelT> table) {
   table->name = kernel.getSymName().str();
   table->flops = kernel.getFlops().convertToDouble();
   table->bytes = kernel.getBytes().convertToDouble();
   collectSources(kernel.getLoc(), table->sources);
-  kernel.getBody().walk([&](Operation *op) { collectSources(op->getLoc(), table->sources); });
+  kernel.getBody().walk(
+      [&](Operation *op) { collectSources(op->getLoc(), table->sources); });
   constexpr size_t kMostSources = 8;
   if (table->sources.size() > kMostSources)
     table->sources.resize(kMostSources);
@@ -64,7 +72,8 @@ uint32_t ArtifactEmitter::addTable(plan::KernelOp kernel, std::unique_ptr<artifa
   return plan.kernels.size() - 1;
 }
 
-LogicalResult ArtifactEmitter::addLibraryKernel(plan::KernelOp kernel, KernelEntry &entry) {
+LogicalResult ArtifactEmitter::addLibraryKernel(plan::KernelOp kernel,
+                                                KernelEntry &entry) {
   FailureOr<LibraryCall> call = describeLibraryKernel(kernel);
   if (failed(call))
     return failure();
@@ -81,7 +90,9 @@ LogicalResult ArtifactEmitter::addLibraryKernel(plan::KernelOp kernel, KernelEnt
 LogicalResult ArtifactEmitter::addKernels() {
   // Only kernels that a program launches.
   llvm::SetVector<Operation *> used;
-  module.walk([&](plan::LaunchOp launch) { used.insert(symbols.lookup(launch.getKernel())); });
+  module.walk([&](plan::LaunchOp launch) {
+    used.insert(symbols.lookup(launch.getKernel()));
+  });
   for (Operation *op : used) {
     auto kernel = cast<plan::KernelOp>(op);
     KernelEntry &entry = entries[kernel.getSymNameAttr()];
@@ -139,7 +150,9 @@ LogicalResult ArtifactEmitter::run(const std::string &path) {
   return success();
 }
 
-LogicalResult emitArtifact(ModuleOp module, const EmitOptions &options, const WeightStore *weights, const std::string &path, artifact::PlanT *plan) {
+LogicalResult emitArtifact(ModuleOp module, const EmitOptions &options,
+                           const WeightStore *weights, const std::string &path,
+                           artifact::PlanT *plan) {
   ArtifactEmitter emitter(module, options, weights);
   if (failed(emitter.run(path)))
     return failure();

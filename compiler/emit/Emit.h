@@ -3,8 +3,8 @@
 #define LOCKSTEP_COMPILER_EMIT_EMIT_H
 
 #include "compiler/import/WeightStore.h"
-#include "runtime/artifact/artifact_generated.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "runtime/artifact/artifact_generated.h"
 #include <string>
 #include <vector>
 
@@ -23,9 +23,14 @@ struct EmitOptions {
   std::vector<std::string> flags;
 };
 
-/// Compiles the kernels of a module after schedule and writes the artifact. `weights` has the values and rules of the persistent tensors; null: all
-/// start as zeros. `plan`, where given, receives what was written. Errors are emitted at the operation, or at the module.
-mlir::LogicalResult emitArtifact(mlir::ModuleOp module, const EmitOptions &options, const WeightStore *weights, const std::string &path,
+/// Compiles the kernels of a module after schedule and writes the artifact.
+/// `weights` has the values and rules of the persistent tensors; null: all
+/// start as zeros. `plan`, where given, receives what was written. Errors are
+/// emitted at the operation, or at the module.
+mlir::LogicalResult emitArtifact(mlir::ModuleOp module,
+                                 const EmitOptions &options,
+                                 const WeightStore *weights,
+                                 const std::string &path,
                                  artifact::PlanT *plan = nullptr);
 
 } // namespace lockstep::emit

@@ -2,8 +2,8 @@
 #include "compiler/emit/Target.h"
 #include "compiler/emit/library/LibraryKernels.h"
 #include "compiler/reference/Interpreter.h"
-#include "runtime/device/host/code_object.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "runtime/device/host/code_object.h"
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -17,14 +17,19 @@ namespace {
 func::FuncOp makeCaller(plan::KernelOp kernel, ModuleOp module) {
   OpBuilder builder(module.getContext());
   builder.setInsertionPointToEnd(module.getBody());
-  auto function = func::FuncOp::create(builder, kernel.getLoc(), ("call_" + kernel.getSymName()).str(), kernel.getFunctionType());
+  auto function = func::FuncOp::create(builder, kernel.getLoc(),
+                                       ("call_" + kernel.getSymName()).str(),
+                                       kernel.getFunctionType());
   builder.setInsertionPointToStart(function.addEntryBlock());
-  auto call = plan::CallOp::create(builder, kernel.getLoc(), kernel.getResultTypes(), kernel.getSymName(), function.getArguments());
+  auto call =
+      plan::CallOp::create(builder, kernel.getLoc(), kernel.getResultTypes(),
+                           kernel.getSymName(), function.getArguments());
   func::ReturnOp::create(builder, kernel.getLoc(), call.getResults());
   return function;
 }
 
-HostTensor drawTensor(RankedTensorType type, int64_t below, std::mt19937 &random) {
+HostTensor drawTensor(RankedTensorType type, int64_t below,
+                      std::mt19937 &random) {
   std::vector<double> values(type.getNumElements());
   Type element = type.getElementType();
   if (isa<FloatType>(element)) {
@@ -33,7 +38,8 @@ HostTensor drawTensor(RankedTensorType type, int64_t below, std::mt19937 &random
       v = normal(random);
     return HostTensor::fromDoubles(type, values);
   }
-  std::uniform_int_distribution<int64_t> uniform(0, element.isInteger(1) ? 1 : below - 1);
+  std::uniform_int_distribution<int64_t> uniform(
+      0, element.isInteger(1) ? 1 : below - 1);
   std::vector<int64_t> integers(type.getNumElements());
   for (int64_t &v : integers)
     v = uniform(random);
@@ -45,10 +51,15 @@ struct alignas(64) Line {
   char bytes[64];
 };
 struct AlignedBytes {
-  explicit AlignedBytes(size_t size, char fill = char(0xff)) : size(size), lines((size + 63) / 64 + 1) { std::memset(data(), fill, size); }
+  explicit AlignedBytes(size_t size, char fill = char(0xff))
+      : size(size), lines((size + 63) / 64 + 1) {
+    std::memset(data(), fill, size);
+  }
   char *data() { return lines.front().bytes; }
   const char *data() const { return lines.front().bytes; }
-  bool operator!=(const AlignedBytes &other) const { return std::memcmp(data(), other.data(), size) != 0; }
+  bool operator!=(const AlignedBytes &other) const {
+    return std::memcmp(data(), other.data(), size) != 0;
+  }
   size_t size;
   std::vector<Line> lines;
 };
@@ -57,12 +68,14 @@ std::vector<AlignedBytes> poisoned(plan::KernelOp kernel) {
   std::vector<AlignedBytes> buffers;
   for (Type type : kernel.getResultTypes()) {
     auto tensor = cast<RankedTensorType>(type);
-    buffers.emplace_back(tensor.getNumElements() * HostTensor::getElementBytes(tensor.getElementType()));
+    buffers.emplace_back(tensor.getNumElements() *
+                         HostTensor::getElementBytes(tensor.getElementType()));
   }
   return buffers;
 }
 
-std::string compare(const HostTensor &got, const HostTensor &want, double tolerance) {
+std::string compare(const HostTensor &got, const HostTensor &want,
+                    double tolerance) {
   std::vector<double> a = got.toDoubles(), b = want.toDoubles();
   double scale = 1e-6, worst = 0;
   for (double v : b)
@@ -71,22 +84,30 @@ std::string compare(const HostTensor &got, const HostTensor &want, double tolera
   size_t where = 0;
   for (size_t i = 0; i < a.size(); ++i) {
     bool same = a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]));
-    double difference = same ? 0 : std::isfinite(a[i]) && std::isfinite(b[i]) ? std::abs(a[i] - b[i]) / scale : INFINITY;
+    double difference = same ? 0
+                        : std::isfinite(a[i]) && std::isfinite(b[i])
+                            ? std::abs(a[i] - b[i]) / scale
+                            : INFINITY;
     if (difference > worst)
       worst = difference, where = i;
   }
   if (worst <= tolerance)
     return "";
-  return "element " + std::to_string(where) + " is " + std::to_string(a[where]) + ", the evaluation gives " + std::to_string(b[where]);
+  return "element " + std::to_string(where) + " is " +
+         std::to_string(a[where]) + ", the evaluation gives " +
+         std::to_string(b[where]);
 }
 
 } // namespace
 
-std::string test::checkKernels(ModuleOp module, const KernelCheckOptions &options, int *checked) {
+std::string test::checkKernels(ModuleOp module,
+                               const KernelCheckOptions &options,
+                               int *checked) {
   std::string problems;
   SmallVector<emit::GeneratedKernel> kernels;
   for (auto kernel : module.getOps<plan::KernelOp>())
-    if (!emit::isLibraryKind(kernel.getKind()) && kernel.getKind() != plan::KernelKind::Update)
+    if (!emit::isLibraryKind(kernel.getKind()) &&
+        kernel.getKind() != plan::KernelKind::Update)
       kernels.push_back({kernel, kernel.getSymName().str(), {}});
   std::unique_ptr<emit::Target> target = emit::Target::create(options.target);
   emit::loadEmitDialects(*module.getContext());
@@ -103,11 +124,14 @@ std::string test::checkKernels(ModuleOp module, const KernelCheckOptions &option
     SmallVector<HostTensor> arguments;
     std::vector<void *> pointers;
     for (Type type : kernel.getArgumentTypes())
-      arguments.push_back(drawTensor(cast<RankedTensorType>(type), options.integersBelow, random).expand());
+      arguments.push_back(drawTensor(cast<RankedTensorType>(type),
+                                     options.integersBelow, random)
+                              .expand());
     std::vector<AlignedBytes> copies;
     for (const HostTensor &argument : arguments) {
       copies.emplace_back(argument.getNumBytes());
-      std::memcpy(copies.back().data(), argument.getData(), argument.getNumBytes());
+      std::memcpy(copies.back().data(), argument.getData(),
+                  argument.getNumBytes());
       pointers.push_back(copies.back().data());
     }
     func::FuncOp caller = makeCaller(kernel, module);
@@ -121,22 +145,26 @@ std::string test::checkKernels(ModuleOp module, const KernelCheckOptions &option
     StatusOr<runtime::GeneratedKernel> function = code->find(name);
     if (!function.ok())
       return function.status().toString() + "\n";
-    std::vector<AlignedBytes> whole = poisoned(kernel), pieces = poisoned(kernel);
+    std::vector<AlignedBytes> whole = poisoned(kernel),
+                              pieces = poisoned(kernel);
     for (auto *buffers : {&whole, &pieces}) {
       std::vector<void *> all = pointers;
       for (AlignedBytes &buffer : *buffers)
         all.push_back(buffer.data());
-      int64_t items = generated.shape.workItems, step = buffers == &whole ? std::max<int64_t>(items, 1) : 3;
+      int64_t items = generated.shape.workItems,
+              step = buffers == &whole ? std::max<int64_t>(items, 1) : 3;
       for (int64_t begin = 0; begin < items; begin += step)
         (*function)(all.data(), begin, std::min(items, begin + step));
     }
     if (whole != pieces)
       problems += name + ": the bits depend on how the work is cut\n";
     for (auto [i, type] : llvm::enumerate(kernel.getResultTypes())) {
-      HostTensor got = HostTensor::copy(cast<RankedTensorType>(type), {whole[i].data(), whole[i].size});
+      HostTensor got = HostTensor::copy(cast<RankedTensorType>(type),
+                                        {whole[i].data(), whole[i].size});
       std::string problem = compare(got, (*want)[i], options.tolerance);
       if (!problem.empty())
-        problems += name + " result " + std::to_string(i) + ": " + problem + "\n";
+        problems +=
+            name + " result " + std::to_string(i) + ": " + problem + "\n";
     }
     if (checked)
       ++*checked;

@@ -16,9 +16,13 @@ struct KernelCheckOptions {
   std::string target = "native";
 };
 
-/// Compiles every generated kernel of the module, runs each on random arguments (results poisoned, work cut into odd chunks, and once more in one piece; the
-/// bits must be equal) and compares with the evaluation of its region. Gives the disagreements, one a line; empty when there are none.
-std::string checkKernels(mlir::ModuleOp module, const KernelCheckOptions &options, int *checked = nullptr);
+/// Compiles every generated kernel of the module, runs each on random arguments
+/// (results poisoned, work cut into odd chunks, and once more in one piece; the
+/// bits must be equal) and compares with the evaluation of its region. Gives
+/// the disagreements, one a line; empty when there are none.
+std::string checkKernels(mlir::ModuleOp module,
+                         const KernelCheckOptions &options,
+                         int *checked = nullptr);
 
 } // namespace lockstep::test
 

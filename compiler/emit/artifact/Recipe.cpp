@@ -9,7 +9,9 @@ namespace lockstep::emit {
 static void addHyperparameters(plan::ProgramOp step, artifact::PlanT &plan) {
   step.walk([&](plan::BufferOp buffer) {
     auto value = buffer->getAttrOfType<FloatAttr>(train::kDefaultAttr);
-    if (!value || llvm::any_of(plan.hyperparameters, [&](const auto &h) { return h->name == buffer.getName()->str(); }))
+    if (!value || llvm::any_of(plan.hyperparameters, [&](const auto &h) {
+          return h->name == buffer.getName()->str();
+        }))
       return;
     auto hyperparameter = std::make_unique<artifact::HyperparameterT>();
     hyperparameter->name = buffer.getName()->str();
@@ -24,42 +26,58 @@ static std::unique_ptr<artifact::ScheduleT> makeSchedule(plan::ProgramOp step) {
   if (!given)
     return schedule;
   StringRef kind = given.getAs<StringAttr>("kind").getValue();
-  schedule->kind = kind == "cosine" ? artifact::ScheduleKind::Cosine : kind == "linear" ? artifact::ScheduleKind::Linear : artifact::ScheduleKind::Constant;
+  schedule->kind = kind == "cosine"   ? artifact::ScheduleKind::Cosine
+                   : kind == "linear" ? artifact::ScheduleKind::Linear
+                                      : artifact::ScheduleKind::Constant;
   schedule->warmup_steps = given.getAs<IntegerAttr>("warmup").getInt();
   schedule->total_steps = given.getAs<IntegerAttr>("total").getInt();
   schedule->min_lr = given.getAs<FloatAttr>("min_lr").getValueAsDouble();
   return schedule;
 }
 
-/// Labels, and the token input that they follow: the first integer input that is none.
+/// Labels, and the token input that they follow: the first integer input that
+/// is none.
 static void addLabels(plan::ProgramOp step, artifact::PlanT &plan) {
   step.walk([&](plan::BufferOp buffer) {
-    if (buffer.getKind() != plan::BufferKind::Input || !plan.labels.empty() || buffer.getRole() != train::Role::Label)
+    if (buffer.getKind() != plan::BufferKind::Input || !plan.labels.empty() ||
+        buffer.getRole() != train::Role::Label)
       return;
     plan.labels = buffer.getName()->str();
     auto rule = buffer->getAttrOfType<StringAttr>(train::kLabelRuleAttr);
-    plan.labels_rule = !rule ? artifact::LabelsRule::Data : rule.getValue() == train::kLabelRuleNextToken ? artifact::LabelsRule::NextToken : artifact::LabelsRule::SameTokens;
+    plan.labels_rule = !rule ? artifact::LabelsRule::Data
+                       : rule.getValue() == train::kLabelRuleNextToken
+                           ? artifact::LabelsRule::NextToken
+                           : artifact::LabelsRule::SameTokens;
   });
-  if (plan.labels_rule != artifact::LabelsRule::NextToken && plan.labels_rule != artifact::LabelsRule::SameTokens)
+  if (plan.labels_rule != artifact::LabelsRule::NextToken &&
+      plan.labels_rule != artifact::LabelsRule::SameTokens)
     return;
   step.walk([&](plan::BufferOp buffer) {
-    if (buffer.getKind() == plan::BufferKind::Input && plan.labels_of.empty() && buffer.getRole() == train::Role::Input && buffer.getType().getTensor().getElementType().isInteger())
+    if (buffer.getKind() == plan::BufferKind::Input && plan.labels_of.empty() &&
+        buffer.getRole() == train::Role::Input &&
+        buffer.getType().getTensor().getElementType().isInteger())
       plan.labels_of = buffer.getName()->str();
   });
 }
 
-/// Global samples and tokens of a step: of the first input that is divided, and of the first integer one with a sequence.
+/// Global samples and tokens of a step: of the first input that is divided, and
+/// of the first integer one with a sequence.
 static void countBatch(const artifact::ProgramT &step, artifact::PlanT &plan) {
   for (const auto &input : step.inputs) {
     if (input->whole || input->global_shape.empty())
       continue;
     if (plan.global_batch == 0)
       plan.global_batch = input->global_shape[0];
-    if (plan.summary->tokens_per_step == 0 && input->dtype == artifact::DType::I64 && input->global_shape.size() == 2 && !input->is_labels && input->vocabulary > 0)
-      plan.summary->tokens_per_step = input->global_shape[0] * input->global_shape[1];
+    if (plan.summary->tokens_per_step == 0 &&
+        input->dtype == artifact::DType::I64 &&
+        input->global_shape.size() == 2 && !input->is_labels &&
+        input->vocabulary > 0)
+      plan.summary->tokens_per_step =
+          input->global_shape[0] * input->global_shape[1];
   }
   plan.summary->samples_per_step = plan.global_batch;
-  plan.summary->batch_per_rank = plan.global_batch / std::max<int64_t>(plan.ranks, 1);
+  plan.summary->batch_per_rank =
+      plan.global_batch / std::max<int64_t>(plan.ranks, 1);
 }
 
 static void countTensors(artifact::PlanT &plan) {
@@ -74,14 +92,16 @@ static void countTensors(artifact::PlanT &plan) {
   }
 }
 
-LogicalResult addRecipe(ModuleOp module, const EmitOptions &options, artifact::PlanT &plan) {
+LogicalResult addRecipe(ModuleOp module, const EmitOptions &options,
+                        artifact::PlanT &plan) {
   plan::ProgramOp step;
   module.walk([&](plan::ProgramOp program) {
     if (program.getEntry() == train::kStepName)
       step = program;
   });
   if (!step)
-    return module.emitError("expected a scheduled program '") << train::kStepName << "'";
+    return module.emitError("expected a scheduled program '")
+           << train::kStepName << "'";
   plan.model = options.model;
   plan.seed = options.seed;
   plan.options = options.flags;
@@ -99,15 +119,18 @@ LogicalResult addRecipe(ModuleOp module, const EmitOptions &options, artifact::P
   for (const auto &program : plan.programs) {
     if (program->name == train::kStepName)
       countBatch(*program, plan);
-    plan.summary->peak_bytes = std::max(plan.summary->peak_bytes, program->arena_bytes);
+    plan.summary->peak_bytes =
+        std::max(plan.summary->peak_bytes, program->arena_bytes);
   }
   step.walk([&](plan::CollectiveStartOp) { ++plan.summary->collectives; });
   step.walk([&](plan::LaunchOp launch) {
-    auto kernel = SymbolTable::lookupNearestSymbolFrom<plan::KernelOp>(launch, launch.getKernelAttr());
+    auto kernel = SymbolTable::lookupNearestSymbolFrom<plan::KernelOp>(
+        launch, launch.getKernelAttr());
     int64_t repeats = 1;
     if (auto loop = launch->getParentOfType<plan::LoopOp>())
       repeats = loop.getSteps();
-    plan.summary->flops_per_step += kernel.getFlops().convertToDouble() * launch.getSegments() * repeats;
+    plan.summary->flops_per_step +=
+        kernel.getFlops().convertToDouble() * launch.getSegments() * repeats;
   });
   countTensors(plan);
   return success();

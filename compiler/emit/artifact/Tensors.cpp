@@ -7,10 +7,12 @@ using namespace mlir;
 namespace lockstep::emit {
 namespace {
 
-/// Writes the table of persistent tensors; a name is one tensor, whatever program mentions it.
+/// Writes the table of persistent tensors; a name is one tensor, whatever
+/// program mentions it.
 class TensorTable {
 public:
-  TensorTable(const WeightStore *weights, runtime::ArtifactWriter &writer, artifact::PlanT &plan, std::vector<WeightBytes> &alive)
+  TensorTable(const WeightStore *weights, runtime::ArtifactWriter &writer,
+              artifact::PlanT &plan, std::vector<WeightBytes> &alive)
       : weights(weights), writer(writer), plan(plan), alive(alive) {}
 
   LogicalResult add(plan::BufferOp buffer);
@@ -51,7 +53,8 @@ static artifact::InitKind toInitKind(InitRule::Kind kind) {
   return artifact::InitKind::None;
 }
 
-LogicalResult TensorTable::addValue(plan::BufferOp buffer, artifact::TensorT &tensor) {
+LogicalResult TensorTable::addValue(plan::BufferOp buffer,
+                                    artifact::TensorT &tensor) {
   tensor.init = std::make_unique<artifact::InitRuleT>();
   if (tensor.role == artifact::TensorRole::OptimizerState || !weights) {
     tensor.init->kind = artifact::InitKind::Zeros;
@@ -71,17 +74,21 @@ LogicalResult TensorTable::addValue(plan::BufferOp buffer, artifact::TensorT &te
   if (!bytes.ok())
     return buffer.emitError(bytes.status().toString());
   if (static_cast<int64_t>(bytes->bytes) != tensor.bytes)
-    return buffer.emitError("the value of '") << tensor.name << "' has " << bytes->bytes << " bytes, but " << tensor.bytes << " are expected";
+    return buffer.emitError("the value of '")
+           << tensor.name << "' has " << bytes->bytes << " bytes, but "
+           << tensor.bytes << " are expected";
   tensor.weight = writer.addWeight(bytes->data, bytes->bytes);
   alive.push_back(std::move(*bytes));
   return success();
 }
 
 LogicalResult TensorTable::add(plan::BufferOp buffer) {
-  if (buffer.getKind() != plan::BufferKind::Persistent || !known.insert(*buffer.getName()).second)
+  if (buffer.getKind() != plan::BufferKind::Persistent ||
+      !known.insert(*buffer.getName()).second)
     return success();
   RankedTensorType type = buffer.getType().getTensor();
-  FailureOr<artifact::DType> dtype = toDType(type.getElementType(), buffer.getLoc());
+  FailureOr<artifact::DType> dtype =
+      toDType(type.getElementType(), buffer.getLoc());
   if (failed(dtype))
     return failure();
   auto tensor = std::make_unique<artifact::TensorT>();
@@ -92,7 +99,8 @@ LogicalResult TensorTable::add(plan::BufferOp buffer) {
   tensor->bytes = buffer.getBytes();
   tensor->decayed = buffer->hasAttr(train::kDecayedAttr);
   tensor->frozen = buffer->hasAttr(train::TrainDialect::kFrozenAttr);
-  if (auto tied = buffer->getAttrOfType<ArrayAttr>(train::TrainDialect::kTiedAttr))
+  if (auto tied =
+          buffer->getAttrOfType<ArrayAttr>(train::TrainDialect::kTiedAttr))
     for (auto name : tied.getAsRange<StringAttr>())
       tensor->tied_names.push_back(name.str());
   switch (*buffer.getRole()) {
@@ -113,9 +121,15 @@ LogicalResult TensorTable::add(plan::BufferOp buffer) {
   return success();
 }
 
-LogicalResult addTensors(ModuleOp module, const WeightStore *weights, runtime::ArtifactWriter &writer, artifact::PlanT &plan, std::vector<WeightBytes> &alive) {
+LogicalResult addTensors(ModuleOp module, const WeightStore *weights,
+                         runtime::ArtifactWriter &writer, artifact::PlanT &plan,
+                         std::vector<WeightBytes> &alive) {
   TensorTable table(weights, writer, plan, alive);
-  return failure(module.walk([&](plan::BufferOp buffer) { return WalkResult(table.add(buffer)); }).wasInterrupted());
+  return failure(module
+                     .walk([&](plan::BufferOp buffer) {
+                       return WalkResult(table.add(buffer));
+                     })
+                     .wasInterrupted());
 }
 
 } // namespace lockstep::emit

@@ -1,6 +1,7 @@
 //===- LibraryKernels.cpp - Strides and sizes of library kernels ----------===//
 //
-// A library kernel's region is one operation with views before and behind it. The views fold into strides (dialects/plan/StridedView.h); what is left are
+// A library kernel's region is one operation with views before and behind it.
+// The views fold into strides (dialects/plan/StridedView.h); what is left are
 // the attributes that runtime/device/host/library/README.md lists.
 //
 //===----------------------------------------------------------------------===//
@@ -17,7 +18,8 @@ using Ints = llvm::ArrayRef<int64_t>;
 
 class Describer {
 public:
-  explicit Describer(plan::KernelOp kernel) : kernel(kernel), anchor(kernel.getAnchor()) {}
+  explicit Describer(plan::KernelOp kernel)
+      : kernel(kernel), anchor(kernel.getAnchor()) {}
 
   FailureOr<LibraryCall> run();
 
@@ -31,7 +33,8 @@ private:
   LogicalResult describe(train::ConvolutionFilterGradientOp op);
   LogicalResult describe(train::SortOp op);
 
-  /// Where an operand or result of the anchor lies; adds it to the call's operands. Fails, with an error, where strides cannot say it.
+  /// Where an operand or result of the anchor lies; adds it to the call's
+  /// operands. Fails, with an error, where strides cannot say it.
   FailureOr<plan::StridedView> operand(Value value);
   FailureOr<plan::StridedView> result(Value value);
   LogicalResult dense(FailureOr<plan::StridedView> view);
@@ -44,14 +47,19 @@ private:
   void ints(StringRef name, Ints values) {
     attribute(name).ints.assign(values.begin(), values.end());
   }
-  void number(StringRef name, double value) { attribute(name).doubles = {value}; }
-  void text(StringRef name, StringRef value) { attribute(name).text = value.str(); }
+  void number(StringRef name, double value) {
+    attribute(name).doubles = {value};
+  }
+  void text(StringRef name, StringRef value) {
+    attribute(name).text = value.str();
+  }
   artifact::AttributeT &attribute(StringRef name) {
     call.attributes.push_back(std::make_unique<artifact::AttributeT>());
     call.attributes.back()->name = name.str();
     return *call.attributes.back();
   }
-  LogicalResult elementType(Type element, bool doubleToo, bool integers = false);
+  LogicalResult elementType(Type element, bool doubleToo,
+                            bool integers = false);
 
   plan::KernelOp kernel;
   Operation *anchor;
@@ -61,7 +69,8 @@ private:
 } // namespace
 
 static int64_t elementBytes(Value value) {
-  unsigned bits = cast<RankedTensorType>(value.getType()).getElementTypeBitWidth();
+  unsigned bits =
+      cast<RankedTensorType>(value.getType()).getElementTypeBitWidth();
   return std::max(1u, bits / 8);
 }
 
@@ -74,7 +83,8 @@ FailureOr<plan::StridedView> Describer::operand(Value value) {
   std::optional<plan::StridedView> view = plan::foldOperandViews(value);
   auto argument = view ? dyn_cast<BlockArgument>(view->base) : BlockArgument();
   if (!argument)
-    return kernel.emitError("an operand of ") << anchor->getName() << " is not a strided view of an argument";
+    return kernel.emitError("an operand of ")
+           << anchor->getName() << " is not a strided view of an argument";
   place(*view, argument.getArgNumber());
   return *view;
 }
@@ -88,23 +98,31 @@ FailureOr<plan::StridedView> Describer::result(Value value) {
         place(*view, kernel.getArgumentTypes().size() + index);
         return *view;
       }
-  return kernel.emitError("a result of ") << anchor->getName() << " is not a strided view of a result of the kernel";
+  return kernel.emitError("a result of ")
+         << anchor->getName()
+         << " is not a strided view of a result of the kernel";
 }
 
 LogicalResult Describer::dense(FailureOr<plan::StridedView> view) {
   if (failed(view))
     return failure();
   if (!view->isContiguous())
-    return kernel.emitError("expected contiguous operands of ") << anchor->getName();
+    return kernel.emitError("expected contiguous operands of ")
+           << anchor->getName();
   return success();
 }
 
-LogicalResult Describer::elementType(Type element, bool doubleToo, bool integers) {
+LogicalResult Describer::elementType(Type element, bool doubleToo,
+                                     bool integers) {
   if (element.isF32())
     return success(); // the default
-  StringRef name = element.isF64() && doubleToo ? "f64" : element.isInteger(64) && integers ? "i64" : element.isInteger(32) && integers ? "i32" : "";
+  StringRef name = element.isF64() && doubleToo        ? "f64"
+                   : element.isInteger(64) && integers ? "i64"
+                   : element.isInteger(32) && integers ? "i32"
+                                                       : "";
   if (name.empty())
-    return kernel.emitError("there is no library kernel of ") << anchor->getName() << " for " << element << " on the CPU";
+    return kernel.emitError("there is no library kernel of ")
+           << anchor->getName() << " for " << element << " on the CPU";
   text("dtype", name);
   return success();
 }
@@ -115,18 +133,25 @@ LogicalResult Describer::elementType(Type element, bool doubleToo, bool integers
 
 LogicalResult Describer::describe(train::DotGeneralOp op) {
   call.kernel = artifact::LibraryKernel::Gemm;
-  FailureOr<plan::StridedView> a = operand(op.getLhs()), b = operand(op.getRhs()), c = result(op.getResult());
-  if (failed(a) || failed(b) || failed(c) || failed(elementType(cast<RankedTensorType>(op.getType()).getElementType(), true)))
+  FailureOr<plan::StridedView> a = operand(op.getLhs()),
+                               b = operand(op.getRhs()),
+                               c = result(op.getResult());
+  if (failed(a) || failed(b) || failed(c) ||
+      failed(elementType(cast<RankedTensorType>(op.getType()).getElementType(),
+                         true)))
     return failure();
   std::optional<plan::GemmShape> gemm = plan::foldContraction(op, *a, *b, *c);
   if (!gemm)
     return kernel.emitError("the contracted dimensions have no common stride");
   ints("m", gemm->m), ints("n", gemm->n), ints("k", gemm->k);
-  ints("a_strides", {gemm->aRow, gemm->aColumn}), ints("b_strides", {gemm->bRow, gemm->bColumn}), ints("c_strides", {gemm->cRow, gemm->cColumn});
+  ints("a_strides", {gemm->aRow, gemm->aColumn}),
+      ints("b_strides", {gemm->bRow, gemm->bColumn}),
+      ints("c_strides", {gemm->cRow, gemm->cColumn});
   if (gemm->batch.empty())
     return success();
   ints("batch", gemm->batch);
-  ints("a_batch_strides", gemm->aBatch), ints("b_batch_strides", gemm->bBatch), ints("c_batch_strides", gemm->cBatch);
+  ints("a_batch_strides", gemm->aBatch), ints("b_batch_strides", gemm->bBatch),
+      ints("c_batch_strides", gemm->cBatch);
   return success();
 }
 
@@ -135,19 +160,26 @@ LogicalResult Describer::describe(train::DotGeneralOp op) {
 //===----------------------------------------------------------------------===//
 
 /// Strides of [batch, head, position] of an operand with unit innermost stride.
-LogicalResult Describer::rows(StringRef name, FailureOr<plan::StridedView> view) {
+LogicalResult Describer::rows(StringRef name,
+                              FailureOr<plan::StridedView> view) {
   if (failed(view))
     return failure();
   if (!plan::hasUnitInnermostStride(*view))
-    return kernel.emitError("expected unit innermost strides of ") << anchor->getName();
+    return kernel.emitError("expected unit innermost strides of ")
+           << anchor->getName();
   ints(name, Ints(view->strides).take_front(3));
   return success();
 }
 
 template <typename Op> void Describer::describeHeads(Op op) {
-  auto query = cast<RankedTensorType>(op.getQuery().getType()), key = cast<RankedTensorType>(op.getKey().getType()), value = cast<RankedTensorType>(op.getValue().getType());
-  ints("batch", query.getDimSize(0)), ints("heads", query.getDimSize(1)), ints("kv_heads", key.getDimSize(1));
-  ints("queries", query.getDimSize(2)), ints("keys", key.getDimSize(2)), ints("head_dim", query.getDimSize(3)), ints("value_dim", value.getDimSize(3));
+  auto query = cast<RankedTensorType>(op.getQuery().getType()),
+       key = cast<RankedTensorType>(op.getKey().getType()),
+       value = cast<RankedTensorType>(op.getValue().getType());
+  ints("batch", query.getDimSize(0)), ints("heads", query.getDimSize(1)),
+      ints("kv_heads", key.getDimSize(1));
+  ints("queries", query.getDimSize(2)), ints("keys", key.getDimSize(2)),
+      ints("head_dim", query.getDimSize(3)),
+      ints("value_dim", value.getDimSize(3));
   number("scale", op.getScale().convertToDouble());
   if (op.getCausal())
     ints("causal", 1);
@@ -164,7 +196,8 @@ template <typename Op> LogicalResult Describer::describeMask(Op op) {
     return failure();
   Type element = cast<RankedTensorType>(mask.getType()).getElementType();
   if (!element.isInteger(1) && !element.isF32())
-    return kernel.emitError("there is no attention with a mask of ") << element << " on the CPU";
+    return kernel.emitError("there is no attention with a mask of ")
+           << element << " on the CPU";
   text("mask", element.isInteger(1) ? "bool" : "add");
   SmallVector<int64_t> strides(view->strides);
   for (auto [stride, size] : llvm::zip_equal(strides, view->shape))
@@ -176,8 +209,14 @@ template <typename Op> LogicalResult Describer::describeMask(Op op) {
 LogicalResult Describer::describe(train::AttentionOp op) {
   call.kernel = artifact::LibraryKernel::AttentionForward;
   describeHeads(op);
-  if (failed(elementType(cast<RankedTensorType>(op.getQuery().getType()).getElementType(), false)) || failed(rows("q_strides", operand(op.getQuery()))) ||
-      failed(rows("k_strides", operand(op.getKey()))) || failed(rows("v_strides", operand(op.getValue()))) || failed(describeMask(op)) || failed(rows("out_strides", result(op.getResult()))))
+  if (failed(elementType(
+          cast<RankedTensorType>(op.getQuery().getType()).getElementType(),
+          false)) ||
+      failed(rows("q_strides", operand(op.getQuery()))) ||
+      failed(rows("k_strides", operand(op.getKey()))) ||
+      failed(rows("v_strides", operand(op.getValue()))) ||
+      failed(describeMask(op)) ||
+      failed(rows("out_strides", result(op.getResult()))))
     return failure();
   FailureOr<plan::StridedView> lse = result(op.getLse());
   if (failed(lse))
@@ -189,14 +228,22 @@ LogicalResult Describer::describe(train::AttentionOp op) {
 LogicalResult Describer::describe(train::AttentionGradientOp op) {
   call.kernel = artifact::LibraryKernel::AttentionBackward;
   describeHeads(op);
-  if (failed(elementType(cast<RankedTensorType>(op.getQuery().getType()).getElementType(), false)) || failed(rows("q_strides", operand(op.getQuery()))) ||
-      failed(rows("k_strides", operand(op.getKey()))) || failed(rows("v_strides", operand(op.getValue()))) || failed(describeMask(op)) || failed(rows("out_strides", operand(op.getOutput()))))
+  if (failed(elementType(
+          cast<RankedTensorType>(op.getQuery().getType()).getElementType(),
+          false)) ||
+      failed(rows("q_strides", operand(op.getQuery()))) ||
+      failed(rows("k_strides", operand(op.getKey()))) ||
+      failed(rows("v_strides", operand(op.getValue()))) ||
+      failed(describeMask(op)) ||
+      failed(rows("out_strides", operand(op.getOutput()))))
     return failure();
   FailureOr<plan::StridedView> lse = operand(op.getLse());
   if (failed(lse))
     return failure();
   ints("lse_strides", lse->strides);
-  return failure(failed(rows("dout_strides", operand(op.getCotangent()))) || failed(rows("dq_strides", result(op.getDquery()))) || failed(rows("dk_strides", result(op.getDkey()))) ||
+  return failure(failed(rows("dout_strides", operand(op.getCotangent()))) ||
+                 failed(rows("dq_strides", result(op.getDquery()))) ||
+                 failed(rows("dk_strides", result(op.getDkey()))) ||
                  failed(rows("dv_strides", result(op.getDvalue()))));
 }
 
@@ -205,34 +252,56 @@ LogicalResult Describer::describe(train::AttentionGradientOp op) {
 //===----------------------------------------------------------------------===//
 
 template <typename Op> void Describer::describeWindow(Op op) {
-  ints("strides", op.getStrides()), ints("padding_low", op.getPaddingLow()), ints("padding_high", op.getPaddingHigh()), ints("dilation", op.getDilation());
+  ints("strides", op.getStrides()), ints("padding_low", op.getPaddingLow()),
+      ints("padding_high", op.getPaddingHigh()),
+      ints("dilation", op.getDilation());
   ints("groups", op.getGroups());
 }
 
-static Ints shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
+static Ints shapeOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getShape();
+}
 
 LogicalResult Describer::describe(train::ConvolutionOp op) {
   call.kernel = artifact::LibraryKernel::ConvolutionForward;
   describeWindow(op);
-  ints("x_shape", shapeOf(op.getInput())), ints("w_shape", shapeOf(op.getFilter())), ints("y_shape", shapeOf(op.getResult()));
-  return failure(failed(elementType(cast<RankedTensorType>(op.getType()).getElementType(), false)) || failed(dense(operand(op.getInput()))) || failed(dense(operand(op.getFilter()))) ||
-                 failed(dense(result(op.getResult()))));
+  ints("x_shape", shapeOf(op.getInput())),
+      ints("w_shape", shapeOf(op.getFilter())),
+      ints("y_shape", shapeOf(op.getResult()));
+  return failure(
+      failed(elementType(cast<RankedTensorType>(op.getType()).getElementType(),
+                         false)) ||
+      failed(dense(operand(op.getInput()))) ||
+      failed(dense(operand(op.getFilter()))) ||
+      failed(dense(result(op.getResult()))));
 }
 
 LogicalResult Describer::describe(train::ConvolutionInputGradientOp op) {
   call.kernel = artifact::LibraryKernel::ConvolutionInputGradient;
   describeWindow(op);
-  ints("x_shape", shapeOf(op.getResult())), ints("w_shape", shapeOf(op.getFilter())), ints("y_shape", shapeOf(op.getCotangent()));
-  return failure(failed(elementType(cast<RankedTensorType>(op.getType()).getElementType(), false)) || failed(dense(operand(op.getCotangent()))) || failed(dense(operand(op.getFilter()))) ||
-                 failed(dense(result(op.getResult()))));
+  ints("x_shape", shapeOf(op.getResult())),
+      ints("w_shape", shapeOf(op.getFilter())),
+      ints("y_shape", shapeOf(op.getCotangent()));
+  return failure(
+      failed(elementType(cast<RankedTensorType>(op.getType()).getElementType(),
+                         false)) ||
+      failed(dense(operand(op.getCotangent()))) ||
+      failed(dense(operand(op.getFilter()))) ||
+      failed(dense(result(op.getResult()))));
 }
 
 LogicalResult Describer::describe(train::ConvolutionFilterGradientOp op) {
   call.kernel = artifact::LibraryKernel::ConvolutionFilterGradient;
   describeWindow(op);
-  ints("x_shape", shapeOf(op.getInput())), ints("w_shape", shapeOf(op.getResult())), ints("y_shape", shapeOf(op.getCotangent()));
-  return failure(failed(elementType(cast<RankedTensorType>(op.getType()).getElementType(), false)) || failed(dense(operand(op.getInput()))) || failed(dense(operand(op.getCotangent()))) ||
-                 failed(dense(result(op.getResult()))));
+  ints("x_shape", shapeOf(op.getInput())),
+      ints("w_shape", shapeOf(op.getResult())),
+      ints("y_shape", shapeOf(op.getCotangent()));
+  return failure(
+      failed(elementType(cast<RankedTensorType>(op.getType()).getElementType(),
+                         false)) ||
+      failed(dense(operand(op.getInput()))) ||
+      failed(dense(operand(op.getCotangent()))) ||
+      failed(dense(result(op.getResult()))));
 }
 
 LogicalResult Describer::describe(train::SortOp op) {
@@ -240,18 +309,31 @@ LogicalResult Describer::describe(train::SortOp op) {
   Ints shape = shapeOf(op.getOperand());
   if (op.getDimension() + 1 != shape.size())
     return kernel.emitError("expected a sort along the last dimension");
-  ints("rows", ShapedType::getNumElements(shape.drop_back())), ints("size", shape.back());
+  ints("rows", ShapedType::getNumElements(shape.drop_back())),
+      ints("size", shape.back());
   if (op.getDescending())
     ints("descending", 1);
-  return failure(failed(elementType(cast<RankedTensorType>(op.getOperand().getType()).getElementType(), true, true)) || failed(dense(operand(op.getOperand()))) ||
-                 failed(dense(result(op.getValues()))) || failed(dense(result(op.getIndices()))));
+  return failure(
+      failed(elementType(
+          cast<RankedTensorType>(op.getOperand().getType()).getElementType(),
+          true, true)) ||
+      failed(dense(operand(op.getOperand()))) ||
+      failed(dense(result(op.getValues()))) ||
+      failed(dense(result(op.getIndices()))));
 }
 
 FailureOr<LibraryCall> Describer::run() {
-  LogicalResult described = llvm::TypeSwitch<Operation *, LogicalResult>(anchor)
-                                .Case<train::DotGeneralOp, train::AttentionOp, train::AttentionGradientOp, train::ConvolutionOp, train::ConvolutionInputGradientOp,
-                                      train::ConvolutionFilterGradientOp, train::SortOp>([&](auto op) { return describe(op); })
-                                .Default([&](Operation *) { return kernel.emitError("there is no library kernel for this region"); });
+  LogicalResult described =
+      llvm::TypeSwitch<Operation *, LogicalResult>(anchor)
+          .Case<train::DotGeneralOp, train::AttentionOp,
+                train::AttentionGradientOp, train::ConvolutionOp,
+                train::ConvolutionInputGradientOp,
+                train::ConvolutionFilterGradientOp, train::SortOp>(
+              [&](auto op) { return describe(op); })
+          .Default([&](Operation *) {
+            return kernel.emitError(
+                "there is no library kernel for this region");
+          });
   if (failed(described))
     return failure();
   return std::move(call);
@@ -272,6 +354,8 @@ bool isLibraryKind(plan::KernelKind kind) {
   }
 }
 
-FailureOr<LibraryCall> describeLibraryKernel(plan::KernelOp kernel) { return Describer(kernel).run(); }
+FailureOr<LibraryCall> describeLibraryKernel(plan::KernelOp kernel) {
+  return Describer(kernel).run();
+}
 
 } // namespace lockstep::emit

@@ -33,7 +33,9 @@ bool LoopShapes::refine(const std::map<std::pair<int, int>, int64_t> &splits) {
   return !splits.empty();
 }
 
-ElementEmitter::ElementEmitter(OpBuilder *builder, Location loc, LoopShapes &shapes) : shapes(shapes), builder(builder), loc(loc) {
+ElementEmitter::ElementEmitter(OpBuilder *builder, Location loc,
+                               LoopShapes &shapes)
+    : shapes(shapes), builder(builder), loc(loc) {
   levels.push_back(std::make_unique<Level>());
   if (!builder)
     return;
@@ -46,7 +48,8 @@ ElementEmitter::ElementEmitter(OpBuilder *builder, Location loc, LoopShapes &sha
 // Levels
 //===----------------------------------------------------------------------===//
 
-void ElementEmitter::pushLevel(Block *block, Attribute accessGroup, bool isBranch) {
+void ElementEmitter::pushLevel(Block *block, Attribute accessGroup,
+                               bool isBranch) {
   levels.push_back(std::make_unique<Level>());
   Level &level = *levels.back();
   level.block = block;
@@ -91,14 +94,20 @@ void ElementEmitter::atLevel(unsigned level, llvm::function_ref<void()> body) {
 // Loops and branches
 //===----------------------------------------------------------------------===//
 
-/// The annotation that lets the vectorizer ignore dependences through memory between iterations.
-static LLVM::LoopAnnotationAttr getParallelLoop(MLIRContext *context, LLVM::AccessGroupAttr group) {
+/// The annotation that lets the vectorizer ignore dependences through memory
+/// between iterations.
+static LLVM::LoopAnnotationAttr getParallelLoop(MLIRContext *context,
+                                                LLVM::AccessGroupAttr group) {
   auto yes = BoolAttr::get(context, true);
-  return LLVM::LoopAnnotationAttr::get(context, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, yes, {}, {}, {}, {group});
+  return LLVM::LoopAnnotationAttr::get(context, {}, {}, {}, {}, {}, {}, {}, {},
+                                       {}, {}, yes, {}, {}, {}, {group});
 }
 
-llvm::SmallVector<Value> ElementEmitter::loop(Value lower, Value upper, llvm::ArrayRef<Value> init,
-                                              llvm::function_ref<llvm::SmallVector<Value>(Value, llvm::ArrayRef<Value>)> body, bool parallel) {
+llvm::SmallVector<Value> ElementEmitter::loop(
+    Value lower, Value upper, llvm::ArrayRef<Value> init,
+    llvm::function_ref<llvm::SmallVector<Value>(Value, llvm::ArrayRef<Value>)>
+        body,
+    bool parallel) {
   if (isPlanning()) {
     pushLevel(nullptr, {}, false);
     body({}, init);
@@ -107,17 +116,20 @@ llvm::SmallVector<Value> ElementEmitter::loop(Value lower, Value upper, llvm::Ar
   }
   Level &outer = *levels.back();
   placeAtTop();
-  auto op = scf::ForOp::create(*builder, loc, lower, upper, scalar->i64(1), init);
+  auto op =
+      scf::ForOp::create(*builder, loc, lower, upper, scalar->i64(1), init);
   LLVM::AccessGroupAttr group;
   if (parallel) {
     MLIRContext *context = builder->getContext();
-    group = LLVM::AccessGroupAttr::get(context, DistinctAttr::create(UnitAttr::get(context)));
+    group = LLVM::AccessGroupAttr::get(
+        context, DistinctAttr::create(UnitAttr::get(context)));
     op->setAttr("llvm.loop_annotation", getParallelLoop(context, group));
   }
   Block::iterator after = outer.point;
   outer.point = op->getIterator();
   pushLevel(op.getBody(), group, false);
-  llvm::SmallVector<Value> carried(op.getRegionIterArgs().begin(), op.getRegionIterArgs().end());
+  llvm::SmallVector<Value> carried(op.getRegionIterArgs().begin(),
+                                   op.getRegionIterArgs().end());
   llvm::SmallVector<Value> next = body(op.getInductionVar(), carried);
   if (!init.empty()) {
     placeAtTop();
@@ -126,10 +138,12 @@ llvm::SmallVector<Value> ElementEmitter::loop(Value lower, Value upper, llvm::Ar
   levels.pop_back();
   outer.point = after;
   placeAtTop();
-  return llvm::to_vector(llvm::map_range(op.getResults(), [](OpResult r) -> Value { return r; }));
+  return llvm::to_vector(
+      llvm::map_range(op.getResults(), [](OpResult r) -> Value { return r; }));
 }
 
-void ElementEmitter::loop(Value lower, Value upper, llvm::function_ref<void(Value)> body, bool parallel) {
+void ElementEmitter::loop(Value lower, Value upper,
+                          llvm::function_ref<void(Value)> body, bool parallel) {
   loop(
       lower, upper, {},
       [&](Value i, llvm::ArrayRef<Value>) {
@@ -139,13 +153,19 @@ void ElementEmitter::loop(Value lower, Value upper, llvm::function_ref<void(Valu
       parallel);
 }
 
-llvm::SmallVector<Value> ElementEmitter::loops(int shape, llvm::ArrayRef<int> positions, llvm::ArrayRef<Value> init, Body body) {
+llvm::SmallVector<Value> ElementEmitter::loops(int shape,
+                                               llvm::ArrayRef<int> positions,
+                                               llvm::ArrayRef<Value> init,
+                                               Body body) {
   llvm::SmallVector<Digit> digits;
-  std::function<llvm::SmallVector<Value>(size_t, llvm::ArrayRef<Value>)> nest = [&](size_t depth, llvm::ArrayRef<Value> carried) -> llvm::SmallVector<Value> {
+  std::function<llvm::SmallVector<Value>(size_t, llvm::ArrayRef<Value>)> nest =
+      [&](size_t depth,
+          llvm::ArrayRef<Value> carried) -> llvm::SmallVector<Value> {
     if (depth == positions.size())
       return body(digits, carried);
     int64_t size = shapes.list[shape].sizes[positions[depth]];
-    Value zero = isPlanning() ? Value() : scalar->i64(0), end = isPlanning() ? Value() : scalar->i64(size);
+    Value zero = isPlanning() ? Value() : scalar->i64(0),
+          end = isPlanning() ? Value() : scalar->i64(size);
     return loop(zero, end, carried, [&](Value i, llvm::ArrayRef<Value> inner) {
       digits.push_back(makeDigit(i, size, shape, positions[depth]));
       llvm::SmallVector<Value> next = nest(depth + 1, inner);
@@ -156,7 +176,9 @@ llvm::SmallVector<Value> ElementEmitter::loops(int shape, llvm::ArrayRef<int> po
   return nest(0, init);
 }
 
-Value ElementEmitter::branch(Value condition, Type type, llvm::function_ref<Value()> then, llvm::function_ref<Value()> otherwise) {
+Value ElementEmitter::branch(Value condition, Type type,
+                             llvm::function_ref<Value()> then,
+                             llvm::function_ref<Value()> otherwise) {
   if (isPlanning()) {
     for (auto side : {then, otherwise}) {
       pushLevel(nullptr, {}, true);
@@ -167,10 +189,12 @@ Value ElementEmitter::branch(Value condition, Type type, llvm::function_ref<Valu
   }
   Level &outer = *levels.back();
   placeAtTop();
-  auto op = scf::IfOp::create(*builder, loc, TypeRange{type}, condition, /*withElseRegion=*/true);
+  auto op = scf::IfOp::create(*builder, loc, TypeRange{type}, condition,
+                              /*withElseRegion=*/true);
   Block::iterator after = outer.point;
   outer.point = op->getIterator();
-  for (auto [block, side] : {std::pair{op.thenBlock(), then}, std::pair{op.elseBlock(), otherwise}}) {
+  for (auto [block, side] : {std::pair{op.thenBlock(), then},
+                             std::pair{op.elseBlock(), otherwise}}) {
     pushLevel(block, outer.accessGroup, true);
     Value result = side();
     placeAtTop();
@@ -191,7 +215,8 @@ void ElementEmitter::branch(Value condition, llvm::function_ref<void()> then) {
   }
   Level &outer = *levels.back();
   placeAtTop();
-  auto op = scf::IfOp::create(*builder, loc, TypeRange{}, condition, /*withElseRegion=*/false);
+  auto op = scf::IfOp::create(*builder, loc, TypeRange{}, condition,
+                              /*withElseRegion=*/false);
   Block::iterator after = outer.point;
   outer.point = op->getIterator();
   pushLevel(op.thenBlock(), outer.accessGroup, true);
@@ -205,7 +230,10 @@ void ElementEmitter::branch(Value condition, llvm::function_ref<void()> then) {
 // Digits
 //===----------------------------------------------------------------------===//
 
-Digit ElementEmitter::makeDigit(Value value, int64_t size, int shape, int position) { return {value, size, nextId++, currentLevel(), shape, position}; }
+Digit ElementEmitter::makeDigit(Value value, int64_t size, int shape,
+                                int position) {
+  return {value, size, nextId++, currentLevel(), shape, position};
+}
 
 unsigned ElementEmitter::levelOf(llvm::ArrayRef<Digit> index) {
   unsigned level = 0;
@@ -214,7 +242,8 @@ unsigned ElementEmitter::levelOf(llvm::ArrayRef<Digit> index) {
   return level;
 }
 
-Digit ElementEmitter::derive(std::vector<int64_t> key, unsigned level, int64_t size, llvm::function_ref<Value()> body) {
+Digit ElementEmitter::derive(std::vector<int64_t> key, unsigned level,
+                             int64_t size, llvm::function_ref<Value()> body) {
   auto found = levels[level]->digits.find(key);
   if (found != levels[level]->digits.end())
     return found->second;
@@ -228,8 +257,13 @@ Digit ElementEmitter::derive(std::vector<int64_t> key, unsigned level, int64_t s
 std::pair<Digit, Digit> ElementEmitter::split(Digit digit, int64_t inner) {
   if (digit.loop >= 0)
     wantedSplits.try_emplace({digit.loop, digit.position}, inner);
-  Digit high = derive({1, digit.id, inner}, digit.level, digit.size / inner, [&] { return scalar->create<arith::DivUIOp>(digit.value, scalar->i64(inner)); });
-  Digit low = derive({2, digit.id, inner}, digit.level, inner, [&] { return scalar->create<arith::RemUIOp>(digit.value, scalar->i64(inner)); });
+  Digit high =
+      derive({1, digit.id, inner}, digit.level, digit.size / inner, [&] {
+        return scalar->create<arith::DivUIOp>(digit.value, scalar->i64(inner));
+      });
+  Digit low = derive({2, digit.id, inner}, digit.level, inner, [&] {
+    return scalar->create<arith::RemUIOp>(digit.value, scalar->i64(inner));
+  });
   return {high, low};
 }
 
@@ -250,23 +284,30 @@ Digit ElementEmitter::zeroDigit() {
   return derive({8}, 0, 1, [&] { return scalar->i64(0); });
 }
 
-Digit ElementEmitter::affine(Digit digit, int64_t scale, int64_t offset, int64_t size, bool guarded) {
+Digit ElementEmitter::affine(Digit digit, int64_t scale, int64_t offset,
+                             int64_t size, bool guarded) {
   if (scale == 1 && offset == 0 && !guarded) {
     digit.size = size;
     digit.loop = -1;
     return digit;
   }
   unsigned level = guarded ? std::max(digit.level, guardLevel()) : digit.level;
-  return derive({4, digit.id, scale, offset, size}, level, size, [&]() -> Value {
-    auto noWrap = arith::IntegerOverflowFlags::nsw;
-    Value value = digit.value;
-    if (scale != 1)
-      value = scalar->create<arith::MulIOp>(value, scalar->i64(scale), noWrap);
-    return offset ? scalar->create<arith::AddIOp>(value, scalar->i64(offset), noWrap) : value;
-  });
+  return derive(
+      {4, digit.id, scale, offset, size}, level, size, [&]() -> Value {
+        auto noWrap = arith::IntegerOverflowFlags::nsw;
+        Value value = digit.value;
+        if (scale != 1)
+          value =
+              scalar->create<arith::MulIOp>(value, scalar->i64(scale), noWrap);
+        return offset ? scalar->create<arith::AddIOp>(
+                            value, scalar->i64(offset), noWrap)
+                      : value;
+      });
 }
 
-llvm::SmallVector<Index> ElementEmitter::splitGroups(llvm::ArrayRef<Digit> index, llvm::ArrayRef<int64_t> sizes) {
+llvm::SmallVector<Index>
+ElementEmitter::splitGroups(llvm::ArrayRef<Digit> index,
+                            llvm::ArrayRef<int64_t> sizes) {
   llvm::SmallVector<Index> groups(sizes.size());
   Index left(index.begin(), index.end());
   for (size_t g = sizes.size(); g-- > 0;) {
@@ -293,7 +334,8 @@ llvm::SmallVector<Index> ElementEmitter::splitGroups(llvm::ArrayRef<Digit> index
 }
 
 /// Multiplies by a constant and adds.
-static Value addScaled(ScalarBuilder &b, Value sum, Value value, int64_t scale) {
+static Value addScaled(ScalarBuilder &b, Value sum, Value value,
+                       int64_t scale) {
   auto noWrap = arith::IntegerOverflowFlags::nsw;
   if (scale != 1)
     value = b.create<arith::MulIOp>(value, b.i64(scale), noWrap);
@@ -316,7 +358,8 @@ Value ElementEmitter::linear(llvm::ArrayRef<Digit> index) {
 // Memory
 //===----------------------------------------------------------------------===//
 
-Value ElementEmitter::address(const Buffer &buffer, llvm::ArrayRef<Digit> index) {
+Value ElementEmitter::address(const Buffer &buffer,
+                              llvm::ArrayRef<Digit> index) {
   // Level by level, so that the part of outer loops is added there.
   std::map<unsigned, llvm::SmallVector<std::pair<Digit, int64_t>>> byLevel;
   int64_t stride = 1;
@@ -331,14 +374,15 @@ Value ElementEmitter::address(const Buffer &buffer, llvm::ArrayRef<Digit> index)
       Value offset;
       for (auto &[digit, scale] : llvm::reverse(digits))
         offset = addScaled(*scalar, offset, digit.value, scale);
-      pointer = scalar->create<LLVM::GEPOp>(pointer.getType(), storage, pointer, llvm::ArrayRef<LLVM::GEPArg>{offset}, LLVM::GEPNoWrapFlags::inbounds);
+      pointer = scalar->create<LLVM::GEPOp>(
+          pointer.getType(), storage, pointer,
+          llvm::ArrayRef<LLVM::GEPArg>{offset}, LLVM::GEPNoWrapFlags::inbounds);
     });
   placeAtTop();
   return pointer;
 }
 
-template <typename OpTy>
-static void markParallel(OpTy op, Attribute group) {
+template <typename OpTy> static void markParallel(OpTy op, Attribute group) {
   if (group)
     op.setAccessGroupsAttr(ArrayAttr::get(op.getContext(), {group}));
 }
@@ -347,16 +391,19 @@ Value ElementEmitter::load(const Buffer &buffer, llvm::ArrayRef<Digit> index) {
   if (isPlanning())
     return {};
   Value pointer = address(buffer, index);
-  auto op = LLVM::LoadOp::create(*builder, loc, getStorageType(buffer.element), pointer);
+  auto op = LLVM::LoadOp::create(*builder, loc, getStorageType(buffer.element),
+                                 pointer);
   markParallel(op, levels.back()->accessGroup);
   return fromStorage(*scalar, op, buffer.element);
 }
 
-void ElementEmitter::store(const Buffer &buffer, Value element, llvm::ArrayRef<Digit> index) {
+void ElementEmitter::store(const Buffer &buffer, Value element,
+                           llvm::ArrayRef<Digit> index) {
   if (isPlanning())
     return;
   Value pointer = address(buffer, index);
-  auto op = LLVM::StoreOp::create(*builder, loc, toStorage(*scalar, element, buffer.element), pointer);
+  auto op = LLVM::StoreOp::create(
+      *builder, loc, toStorage(*scalar, element, buffer.element), pointer);
   markParallel(op, levels.back()->accessGroup);
 }
 
@@ -366,5 +413,6 @@ Value ElementEmitter::stackBuffer(Type element, int64_t count) {
   OpBuilder::InsertionGuard guard(*builder);
   builder->setInsertionPointToStart(levels.front()->block);
   auto pointer = LLVM::LLVMPointerType::get(builder->getContext());
-  return LLVM::AllocaOp::create(*builder, loc, pointer, element, scalar->i64(count), 64);
+  return LLVM::AllocaOp::create(*builder, loc, pointer, element,
+                                scalar->i64(count), 64);
 }

@@ -1,8 +1,10 @@
 //===- ElementEmitter.h - Scalar code for elements of a region -*- C++ -*-===//
 //
-// Emits the code that computes one element of a value of a kernel's region, by recursion over the operations that define it: views change the index
-// (Index.h), pointwise operations compute, arguments load. Code is placed at the outermost loop level at which its index is known and
-// kept there, so that what belongs to a row is computed once per row.
+// Emits the code that computes one element of a value of a kernel's region, by
+// recursion over the operations that define it: views change the index
+// (Index.h), pointwise operations compute, arguments load. Code is placed at
+// the outermost loop level at which its index is known and kept there, so that
+// what belongs to a row is computed once per row.
 //
 //===----------------------------------------------------------------------===//
 #ifndef LOCKSTEP_COMPILER_EMIT_LOOPS_ELEMENTEMITTER_H
@@ -20,7 +22,8 @@
 
 namespace lockstep::emit {
 
-/// Sizes of loops, outer first. Planning splits them; `group` says which original loop each piece belongs to.
+/// Sizes of loops, outer first. Planning splits them; `group` says which
+/// original loop each piece belongs to.
 struct LoopShape {
   llvm::SmallVector<int64_t> sizes;
   llvm::SmallVector<int> group;
@@ -30,12 +33,15 @@ struct LoopShape {
   llvm::SmallVector<int> positionsOf(int group) const;
 };
 
-/// All loop shapes of a kernel, kept between the passes of planning and emission.
+/// All loop shapes of a kernel, kept between the passes of planning and
+/// emission.
 struct LoopShapes {
   std::vector<LoopShape> list;
-  std::map<std::string, int> ofReduce; ///< reduces that are not among the kernel's stages
+  std::map<std::string, int>
+      ofReduce; ///< reduces that are not among the kernel's stages
 
-  /// Applies splits, (shape, position) -> size of the inner part. False if there are none.
+  /// Applies splits, (shape, position) -> size of the inner part. False if
+  /// there are none.
   bool refine(const std::map<std::pair<int, int>, int64_t> &splits);
 };
 
@@ -55,15 +61,20 @@ struct Buffer {
 class ElementEmitter {
 public:
   using Value = mlir::Value;
-  /// Called with the digits of the loops and the carried values; returns the new carried values.
-  using Body = llvm::function_ref<llvm::SmallVector<Value>(llvm::ArrayRef<Digit>, llvm::ArrayRef<Value>)>;
+  /// Called with the digits of the loops and the carried values; returns the
+  /// new carried values.
+  using Body = llvm::function_ref<llvm::SmallVector<Value>(
+      llvm::ArrayRef<Digit>, llvm::ArrayRef<Value>)>;
 
-  /// `builder` stands in the entry block of the kernel's function, before its terminator, or is null while planning.
-  ElementEmitter(mlir::OpBuilder *builder, mlir::Location loc, LoopShapes &shapes);
+  /// `builder` stands in the entry block of the kernel's function, before its
+  /// terminator, or is null while planning.
+  ElementEmitter(mlir::OpBuilder *builder, mlir::Location loc,
+                 LoopShapes &shapes);
 
   bool isPlanning() const { return !builder; }
 
-  /// The element of `value` at `index`, in the type of computation (getComputeType).
+  /// The element of `value` at `index`, in the type of computation
+  /// (getComputeType).
   Value emit(Value value, llvm::ArrayRef<Digit> index);
   /// Stores an element of type of computation into a buffer.
   void store(const Buffer &buffer, Value element, llvm::ArrayRef<Digit> index);
@@ -72,22 +83,35 @@ public:
   /// Where an argument lies.
   void bind(Value argument, Buffer buffer) { buffers[argument] = buffer; }
   Buffer bufferOf(Value argument) const { return buffers.lookup(argument); }
-  /// Elements of `value` are asked of `provider` first, which may have none (and while planning gives null ones).
+  /// Elements of `value` are asked of `provider` first, which may have none
+  /// (and while planning gives null ones).
   using Provider = std::function<std::optional<Value>(llvm::ArrayRef<Digit>)>;
-  void provide(Value value, Provider provider) { providers[value] = std::move(provider); }
-  /// Makes `element` known as the element of `value` at `index`, at the index's level.
+  void provide(Value value, Provider provider) {
+    providers[value] = std::move(provider);
+  }
+  /// Makes `element` known as the element of `value` at `index`, at the index's
+  /// level.
   void remember(Value value, llvm::ArrayRef<Digit> index, Value element);
 
   // ---- Loops and levels. Bodies are emitted at new, inner levels.
-  /// One loop from `lower` to `upper` (i64 values). `parallel`: iterations do not depend on one another through memory.
-  llvm::SmallVector<Value> loop(Value lower, Value upper, llvm::ArrayRef<Value> init, llvm::function_ref<llvm::SmallVector<Value>(Value, llvm::ArrayRef<Value>)> body,
-                                bool parallel = true);
+  /// One loop from `lower` to `upper` (i64 values). `parallel`: iterations do
+  /// not depend on one another through memory.
+  llvm::SmallVector<Value> loop(
+      Value lower, Value upper, llvm::ArrayRef<Value> init,
+      llvm::function_ref<llvm::SmallVector<Value>(Value, llvm::ArrayRef<Value>)>
+          body,
+      bool parallel = true);
   /// Without carried values.
-  void loop(Value lower, Value upper, llvm::function_ref<void(Value)> body, bool parallel = true);
+  void loop(Value lower, Value upper, llvm::function_ref<void(Value)> body,
+            bool parallel = true);
   /// Nested loops over the positions `positions` of a shape.
-  llvm::SmallVector<Value> loops(int shape, llvm::ArrayRef<int> positions, llvm::ArrayRef<Value> init, Body body);
-  /// `then` under a condition, else `otherwise`; each gives one value of `type`.
-  Value branch(Value condition, mlir::Type type, llvm::function_ref<Value()> then, llvm::function_ref<Value()> otherwise);
+  llvm::SmallVector<Value> loops(int shape, llvm::ArrayRef<int> positions,
+                                 llvm::ArrayRef<Value> init, Body body);
+  /// `then` under a condition, else `otherwise`; each gives one value of
+  /// `type`.
+  Value branch(Value condition, mlir::Type type,
+               llvm::function_ref<Value()> then,
+               llvm::function_ref<Value()> otherwise);
   void branch(Value condition, llvm::function_ref<void()> then);
 
   unsigned currentLevel() const { return levels.size() - 1; }
@@ -98,20 +122,25 @@ public:
   // ---- Digits.
   Digit makeDigit(Value value, int64_t size, int shape = -1, int position = 0);
   /// Cuts an index into groups whose sizes are given, major first.
-  llvm::SmallVector<Index> splitGroups(llvm::ArrayRef<Digit> index, llvm::ArrayRef<int64_t> sizes);
+  llvm::SmallVector<Index> splitGroups(llvm::ArrayRef<Digit> index,
+                                       llvm::ArrayRef<int64_t> sizes);
   /// The digits (at least one) as one number.
   Digit merge(llvm::ArrayRef<Digit> digits);
   /// The value 0, of size 1.
   Digit zeroDigit();
-  /// digit * scale + offset, in [0, size). With `guarded` only under the present branch, so that nothing that follows from it is hoisted out.
-  Digit affine(Digit digit, int64_t scale, int64_t offset, int64_t size, bool guarded = false);
-  /// The number of the element, as an i64 value at the current level: the sum of digits times strides.
+  /// digit * scale + offset, in [0, size). With `guarded` only under the
+  /// present branch, so that nothing that follows from it is hoisted out.
+  Digit affine(Digit digit, int64_t scale, int64_t offset, int64_t size,
+               bool guarded = false);
+  /// The number of the element, as an i64 value at the current level: the sum
+  /// of digits times strides.
   Value linear(llvm::ArrayRef<Digit> index);
 
   /// The level at which all digits are known.
   static unsigned levelOf(llvm::ArrayRef<Digit> index);
 
-  /// Splits that this pass of planning asked for: (shape, position) -> size of the inner part.
+  /// Splits that this pass of planning asked for: (shape, position) -> size of
+  /// the inner part.
   std::map<std::pair<int, int>, int64_t> wantedSplits;
   LoopShapes &shapes;
 
@@ -131,19 +160,24 @@ private:
   Value compute(Value value, llvm::ArrayRef<Digit> index);
   Value computeReduce(train::ReduceOp op, llvm::ArrayRef<Digit> index);
   Value computePad(train::PadOp op, llvm::ArrayRef<Digit> index);
-  Value computeConcatenate(train::ConcatenateOp op, llvm::ArrayRef<Digit> index);
+  Value computeConcatenate(train::ConcatenateOp op,
+                           llvm::ArrayRef<Digit> index);
   Value computeGather(train::GatherOp op, llvm::ArrayRef<Digit> index);
-  std::optional<Value> computeIotaCompare(train::CompareOp op, llvm::ArrayRef<Digit> index);
+  std::optional<Value> computeIotaCompare(train::CompareOp op,
+                                          llvm::ArrayRef<Digit> index);
   Value computeIota(train::IotaOp op, llvm::ArrayRef<Digit> index);
-  Value computeConstant(mlir::DenseElementsAttr table, llvm::ArrayRef<Digit> index);
+  Value computeConstant(mlir::DenseElementsAttr table,
+                        llvm::ArrayRef<Digit> index);
   Value computeDropout(train::DropoutOp op, llvm::ArrayRef<Digit> index);
   /// The operand's index for operations that only renumber.
   Index viewIndex(mlir::Operation *op, llvm::ArrayRef<Digit> index);
 
   /// A digit computed by `body` once per level; `key` identifies it.
-  Digit derive(std::vector<int64_t> key, unsigned level, int64_t size, llvm::function_ref<Value()> body);
+  Digit derive(std::vector<int64_t> key, unsigned level, int64_t size,
+               llvm::function_ref<Value()> body);
   std::pair<Digit, Digit> split(Digit digit, int64_t inner);
-  void pushLevel(mlir::Block *block, mlir::Attribute accessGroup, bool isBranch);
+  void pushLevel(mlir::Block *block, mlir::Attribute accessGroup,
+                 bool isBranch);
   unsigned guardLevel() const;
   void placeAtTop();
   Value address(const Buffer &buffer, llvm::ArrayRef<Digit> index);

@@ -6,13 +6,15 @@ using namespace mlir;
 using namespace lockstep;
 using namespace lockstep::emit;
 
-void KernelFunction::forEachItem(int64_t count, llvm::function_ref<void(Value)> body) {
+void KernelFunction::forEachItem(int64_t count,
+                                 llvm::function_ref<void(Value)> body) {
   if (count == 1)
     return body(emitter.isPlanning() ? Value() : emitter.scalars().i64(0));
   emitter.loop(begin, end, body);
 }
 
-/// Every operation must be one that ElementEmitter or the kind's own code lowers.
+/// Every operation must be one that ElementEmitter or the kind's own code
+/// lowers.
 static LogicalResult checkOperations(plan::KernelOp kernel) {
   Operation *anchor = kernel.getAnchor();
   for (Operation &op : kernel.getBlock().without_terminator()) {
@@ -20,17 +22,22 @@ static LogicalResult checkOperations(plan::KernelOp kernel) {
       continue;
     if (auto constant = dyn_cast<train::ConstantOp>(op)) {
       if (!isa<DenseElementsAttr>(constant.getValue()))
-        return op.emitOpError("has data that is not in memory, in kernel ") << kernel.getSymName();
+        return op.emitOpError("has data that is not in memory, in kernel ")
+               << kernel.getSymName();
       continue;
     }
-    if (!isa<train::ReshapeOp, train::TransposeOp, train::SliceOp, train::BroadcastInDimOp, train::ReverseOp, train::PadOp, train::ConcatenateOp, train::GatherOp,
-             train::IotaOp, train::ReduceOp, train::DropoutOp>(op))
-      return op.emitOpError("cannot be lowered inside a kernel of kind ") << plan::stringifyKernelKind(kernel.getKind());
+    if (!isa<train::ReshapeOp, train::TransposeOp, train::SliceOp,
+             train::BroadcastInDimOp, train::ReverseOp, train::PadOp,
+             train::ConcatenateOp, train::GatherOp, train::IotaOp,
+             train::ReduceOp, train::DropoutOp>(op))
+      return op.emitOpError("cannot be lowered inside a kernel of kind ")
+             << plan::stringifyKernelKind(kernel.getKind());
   }
   return success();
 }
 
-/// Binds arguments and results to the pointers in `args`, or to nothing while planning.
+/// Binds arguments and results to the pointers in `args`, or to nothing while
+/// planning.
 static void bindBuffers(KernelFunction &function, OpBuilder *b, Value args) {
   Location loc = function.kernel.getLoc();
   unsigned next = 0;
@@ -39,7 +46,9 @@ static void bindBuffers(KernelFunction &function, OpBuilder *b, Value args) {
     if (!b)
       return Buffer{{}, element};
     auto pointer = LLVM::LLVMPointerType::get(b->getContext());
-    Value address = LLVM::GEPOp::create(*b, loc, pointer, pointer, args, llvm::ArrayRef<LLVM::GEPArg>{int32_t(next++)});
+    Value address =
+        LLVM::GEPOp::create(*b, loc, pointer, pointer, args,
+                            llvm::ArrayRef<LLVM::GEPArg>{int32_t(next++)});
     return Buffer{LLVM::LoadOp::create(*b, loc, pointer, address), element};
   };
   for (BlockArgument argument : function.kernel.getBlock().getArguments())
@@ -48,12 +57,16 @@ static void bindBuffers(KernelFunction &function, OpBuilder *b, Value args) {
     function.results.push_back(nextBuffer(type));
 }
 
-FailureOr<KernelShape> emit::buildKernelFunction(plan::KernelOp kernel, llvm::StringRef symbol, ModuleOp module, EmitItems emitItems) {
+FailureOr<KernelShape> emit::buildKernelFunction(plan::KernelOp kernel,
+                                                 llvm::StringRef symbol,
+                                                 ModuleOp module,
+                                                 EmitItems emitItems) {
   if (failed(checkOperations(kernel)))
     return failure();
   Location loc = kernel.getLoc();
   LoopShapes shapes;
-  // Each pass splits loops further; a split's size divides a loop, so that this ends.
+  // Each pass splits loops further; a split's size divides a loop, so that this
+  // ends.
   for (;;) {
     ElementEmitter planner(nullptr, loc, shapes);
     KernelFunction function{kernel, planner, {}, {}, {}};
@@ -65,8 +78,10 @@ FailureOr<KernelShape> emit::buildKernelFunction(plan::KernelOp kernel, llvm::St
   }
 
   OpBuilder b = OpBuilder::atBlockEnd(module.getBody());
-  Type pointer = LLVM::LLVMPointerType::get(b.getContext()), i64 = b.getI64Type();
-  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), {pointer, i64, i64});
+  Type pointer = LLVM::LLVMPointerType::get(b.getContext()),
+       i64 = b.getI64Type();
+  auto type = LLVM::LLVMFunctionType::get(
+      LLVM::LLVMVoidType::get(b.getContext()), {pointer, i64, i64});
   auto func = LLVM::LLVMFuncOp::create(b, loc, symbol, type);
   Block *entry = func.addEntryBlock(b);
   b.setInsertionPointToEnd(entry);
@@ -74,12 +89,15 @@ FailureOr<KernelShape> emit::buildKernelFunction(plan::KernelOp kernel, llvm::St
   b.setInsertionPoint(LLVM::ReturnOp::create(b, loc, ValueRange()));
   OpBuilder argumentBuilder = b;
   ElementEmitter emitter(&b, loc, shapes);
-  KernelFunction function{kernel, emitter, entry->getArgument(1), entry->getArgument(2), {}};
+  KernelFunction function{
+      kernel, emitter, entry->getArgument(1), entry->getArgument(2), {}};
   bindBuffers(function, &argumentBuilder, entry->getArgument(0));
   return emitItems(function);
 }
 
-FailureOr<KernelShape> emit::emitKernel(plan::KernelOp kernel, llvm::StringRef symbol, ModuleOp module) {
+FailureOr<KernelShape> emit::emitKernel(plan::KernelOp kernel,
+                                        llvm::StringRef symbol,
+                                        ModuleOp module) {
   switch (kernel.getKind()) {
   case plan::KernelKind::Loop:
     return buildKernelFunction(kernel, symbol, module, emitLoopItems);

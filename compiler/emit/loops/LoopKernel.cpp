@@ -1,13 +1,18 @@
 //===- LoopKernel.cpp - Pointwise work and reductions ---------------------===//
 //
-// A kernel of kind `loop` has one domain: what its reduces reduce, or its largest result. Its loops are those of loop shape 0, split where
-// an operation needs it. Three forms:
-//   pointwise  no reduce: an item is a block of the outer loop of the last few loops
-//   rows       the innermost loop is reduced: an item is a row; stages of loops over the reduced part, one per set of reduces that do not
+// A kernel of kind `loop` has one domain: what its reduces reduce, or its
+// largest result. Its loops are those of loop shape 0, split where an operation
+// needs it. Three forms:
+//   pointwise  no reduce: an item is a block of the outer loop of the last few
+//   loops rows       the innermost loop is reduced: an item is a row; stages of
+//   loops over the reduced part, one per set of reduces that do not
 //              depend on each other, then one that stores
-//   columns    the innermost loop is kept: an item is a block of columns, whose running results are in an array on the stack, so that
-//              memory is read along rows and the sums of several columns are one vector
-// Row-level results are computed before anything of the row's elements is stored, since an element may be stored over an argument.
+//   columns    the innermost loop is kept: an item is a block of columns, whose
+//   running results are in an array on the stack, so that
+//              memory is read along rows and the sums of several columns are
+//              one vector
+// Row-level results are computed before anything of the row's elements is
+// stored, since an element may be stored over an argument.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/emit/loops/KernelFunction.h"
@@ -17,7 +22,8 @@ using namespace mlir;
 using namespace lockstep;
 using namespace lockstep::emit;
 
-// Elements per item of pointwise work; enough to hide the cost of an item, few enough to spread over threads.
+// Elements per item of pointwise work; enough to hide the cost of an item, few
+// enough to spread over threads.
 static constexpr int64_t pointwiseElements = 4096;
 // Trailing loops are joined into an item until they have this many elements.
 static constexpr int64_t leastInnerElements = 512;
@@ -34,13 +40,15 @@ struct Partition {
   llvm::SmallVector<int> items; ///< one value per item each
   int blocked = -1;             ///< cut into blocks of `block`, one per item
   int64_t block = 1, blocks = 1;
-  llvm::SmallVector<int> inner; ///< whole loops inside an item, `blocked` not included
-  int64_t count = 1;            ///< items
+  llvm::SmallVector<int>
+      inner;         ///< whole loops inside an item, `blocked` not included
+  int64_t count = 1; ///< items
 };
 
 class LoopKernel {
 public:
-  explicit LoopKernel(KernelFunction &function) : function(function), e(function.emitter), kernel(function.kernel) {}
+  explicit LoopKernel(KernelFunction &function)
+      : function(function), e(function.emitter), kernel(function.kernel) {}
   KernelShape run();
 
 private:
@@ -69,7 +77,8 @@ private:
   /// The index of a result whose elements are those of the domain.
   Index resultIndex(Value result, Index index);
   void storeElements(llvm::ArrayRef<unsigned> which);
-  void storeAll(llvm::ArrayRef<unsigned> which, llvm::function_ref<Index(Value)> indexOf);
+  void storeAll(llvm::ArrayRef<unsigned> which,
+                llvm::function_ref<Index(Value)> indexOf);
 
   KernelFunction &function;
   ElementEmitter &e;
@@ -79,25 +88,33 @@ private:
   int64_t domainSize = 1, rowCount = 1;
   llvm::SmallVector<llvm::SmallVector<train::ReduceOp>> stages;
   llvm::SmallVector<unsigned> elementResults, rowResults, otherResults;
-  llvm::SmallVector<unsigned> earlyResults; ///< of the elements, stored by the first stage
+  llvm::SmallVector<unsigned>
+      earlyResults; ///< of the elements, stored by the first stage
   Partition part;
   llvm::SmallVector<Digit> digits; ///< per position of shape 0
   Value blockStart, blockCount;
-  std::map<int64_t, Value> columnOf; ///< digit id of the blocked loop -> iteration
+  std::map<int64_t, Value>
+      columnOf; ///< digit id of the blocked loop -> iteration
 };
 
 } // namespace
 
-static int64_t elementsOf(Value value) { return cast<RankedTensorType>(value.getType()).getNumElements(); }
+static int64_t elementsOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getNumElements();
+}
 
 static bool sameRuns(llvm::ArrayRef<Run> x, llvm::ArrayRef<Run> y) {
-  return llvm::equal(x, y, [](const Run &a, const Run &b) { return a.size == b.size && a.reduced == b.reduced; });
+  return llvm::equal(x, y, [](const Run &a, const Run &b) {
+    return a.size == b.size && a.reduced == b.reduced;
+  });
 }
 
 void LoopKernel::findDomain() {
   train::ReduceOp largest;
   for (auto reduce : kernel.getBlock().getOps<train::ReduceOp>())
-    if (elementsOf(reduce.getOperand()) > elementsOf(reduce.getResult()) && (!largest || elementsOf(reduce.getOperand()) > elementsOf(largest.getOperand())))
+    if (elementsOf(reduce.getOperand()) > elementsOf(reduce.getResult()) &&
+        (!largest ||
+         elementsOf(reduce.getOperand()) > elementsOf(largest.getOperand())))
       largest = reduce;
   auto results = kernel.getBlock().getTerminator()->getOperands();
   if (largest) {
@@ -135,12 +152,16 @@ void LoopKernel::findStages() {
   for (auto reduce : kernel.getBlock().getOps<train::ReduceOp>())
     if (sameRuns(getRuns(reduce), runs))
       left.push_back(reduce);
-  // A reduce is ready when no other that is left feeds it. Operations are in order, so one pass per stage finds the tainted values.
+  // A reduce is ready when no other that is left feeds it. Operations are in
+  // order, so one pass per stage finds the tainted values.
   while (!left.empty()) {
     llvm::SmallPtrSet<Operation *, 16> tainted;
     llvm::SmallVector<train::ReduceOp> stage, later;
     for (Operation &op : kernel.getBlock()) {
-      bool fed = llvm::any_of(op.getOperands(), [&](Value operand) { return operand.getDefiningOp() && tainted.contains(operand.getDefiningOp()); });
+      bool fed = llvm::any_of(op.getOperands(), [&](Value operand) {
+        return operand.getDefiningOp() &&
+               tainted.contains(operand.getDefiningOp());
+      });
       auto reduce = dyn_cast<train::ReduceOp>(op);
       bool pending = reduce && llvm::is_contained(left, reduce);
       if (pending)
@@ -154,21 +175,28 @@ void LoopKernel::findStages() {
 }
 
 void LoopKernel::findEarlyResults() {
-  // Elements that need no reduce are stored by the first stage, which has them at hand. Where they may be stored over an argument (rows), no other loop
+  // Elements that need no reduce are stored by the first stage, which has them
+  // at hand. Where they may be stored over an argument (rows), no other loop
   // may read it afterwards.
   auto reduces = kernel.getBlock().getOps<train::ReduceOp>();
   size_t staged = 0, all = std::distance(reduces.begin(), reduces.end());
   for (auto &stage : stages)
     staged += stage.size();
-  if (stages.empty() || staged != all || (form == Form::Rows && stages.size() > 1))
+  if (stages.empty() || staged != all ||
+      (form == Form::Rows && stages.size() > 1))
     return;
   llvm::SmallPtrSet<Operation *, 16> late;
   for (Operation &op : kernel.getBlock())
-    if (isa<train::ReduceOp>(op) || llvm::any_of(op.getOperands(), [&](Value operand) { return operand.getDefiningOp() && late.contains(operand.getDefiningOp()); }))
+    if (isa<train::ReduceOp>(op) ||
+        llvm::any_of(op.getOperands(), [&](Value operand) {
+          return operand.getDefiningOp() &&
+                 late.contains(operand.getDefiningOp());
+        }))
       late.insert(&op);
   auto results = kernel.getBlock().getTerminator()->getOperands();
   for (unsigned i : elementResults)
-    if (!results[i].getDefiningOp() || !late.contains(results[i].getDefiningOp()))
+    if (!results[i].getDefiningOp() ||
+        !late.contains(results[i].getDefiningOp()))
       earlyResults.push_back(i);
   if (form == Form::Rows && earlyResults.size() != elementResults.size())
     earlyResults.clear();
@@ -181,12 +209,14 @@ Partition LoopKernel::partition() {
   if (form == Form::Pointwise && last >= 0) {
     int64_t inner = 1;
     int position = last;
-    for (; position > 0 && inner * sizes[position] < leastInnerElements; --position) {
+    for (; position > 0 && inner * sizes[position] < leastInnerElements;
+         --position) {
       inner *= sizes[position];
       result.inner.insert(result.inner.begin(), position);
     }
     result.blocked = position;
-    result.block = std::min(sizes[position], std::max<int64_t>(1, pointwiseElements / inner));
+    result.block = std::min(sizes[position],
+                            std::max<int64_t>(1, pointwiseElements / inner));
     // No small rest: a row of a little more than one block stays whole.
     if (sizes[position] * inner < 2 * pointwiseElements)
       result.block = sizes[position];
@@ -195,7 +225,8 @@ Partition LoopKernel::partition() {
   }
   if (form == Form::Columns) {
     result.blocked = last;
-    // Wide enough to read whole cache lines along a row, narrow enough to give every thread some.
+    // Wide enough to read whole cache lines along a row, narrow enough to give
+    // every thread some.
     int64_t wanted = llvm::alignTo(llvm::divideCeil(sizes[last], 8), 64);
     result.block = std::min(sizes[last], std::clamp<int64_t>(wanted, 64, 1024));
   }
@@ -242,17 +273,22 @@ void LoopKernel::emitItem(Value item) {
     int64_t size = shape().sizes[part.blocked];
     Value block = take(part.blocks, part.items.empty());
     if (b) {
-      blockStart = b->create<arith::MulIOp>(block, b->i64(part.block), arith::IntegerOverflowFlags::nsw);
-      Value rest = b->create<arith::SubIOp>(b->i64(size), blockStart, arith::IntegerOverflowFlags::nsw);
+      blockStart = b->create<arith::MulIOp>(block, b->i64(part.block),
+                                            arith::IntegerOverflowFlags::nsw);
+      Value rest = b->create<arith::SubIOp>(b->i64(size), blockStart,
+                                            arith::IntegerOverflowFlags::nsw);
       // A constant where all blocks are alike, so that the loops have no rest.
-      blockCount = size % part.block == 0 ? b->i64(part.block) : b->create<arith::MinSIOp>(rest, b->i64(part.block));
+      blockCount = size % part.block == 0
+                       ? b->i64(part.block)
+                       : b->create<arith::MinSIOp>(rest, b->i64(part.block));
       if (part.blocks == 1)
         blockStart = b->i64(0);
     }
   }
   for (size_t i = part.items.size(); i-- > 0;) {
     int64_t size = shape().sizes[part.items[i]];
-    digits[part.items[i]] = e.makeDigit(take(size, i == 0), size, 0, part.items[i]);
+    digits[part.items[i]] =
+        e.makeDigit(take(size, i == 0), size, 0, part.items[i]);
   }
   emitStages();
   if (form == Form::Rows)
@@ -279,12 +315,16 @@ void LoopKernel::forBlock(llvm::function_ref<void()> body, bool fromZero) {
   if (!e.isPlanning()) {
     ScalarBuilder &b = e.scalars();
     lower = fromZero ? b.i64(0) : blockStart;
-    upper = fromZero ? blockCount : b.create<arith::AddIOp>(blockStart, blockCount, arith::IntegerOverflowFlags::nsw);
+    upper = fromZero
+                ? blockCount
+                : b.create<arith::AddIOp>(blockStart, blockCount,
+                                          arith::IntegerOverflowFlags::nsw);
   }
   e.loop(lower, upper, [&](Value i) {
     Value value = i;
     if (fromZero && !e.isPlanning())
-      value = e.scalars().create<arith::AddIOp>(blockStart, i, arith::IntegerOverflowFlags::nsw);
+      value = e.scalars().create<arith::AddIOp>(
+          blockStart, i, arith::IntegerOverflowFlags::nsw);
     digits[part.blocked] = e.makeDigit(value, size, 0, part.blocked);
     if (fromZero)
       columnOf[digits[part.blocked].id] = i;
@@ -293,12 +333,13 @@ void LoopKernel::forBlock(llvm::function_ref<void()> body, bool fromZero) {
 }
 
 void LoopKernel::forInner(llvm::function_ref<void()> body) {
-  e.loops(0, part.inner, {}, [&](llvm::ArrayRef<Digit> inner, llvm::ArrayRef<Value>) {
-    for (auto [position, digit] : llvm::zip(part.inner, inner))
-      digits[position] = digit;
-    body();
-    return llvm::SmallVector<Value>();
-  });
+  e.loops(0, part.inner, {},
+          [&](llvm::ArrayRef<Digit> inner, llvm::ArrayRef<Value>) {
+            for (auto [position, digit] : llvm::zip(part.inner, inner))
+              digits[position] = digit;
+            body();
+            return llvm::SmallVector<Value>();
+          });
 }
 
 //===----------------------------------------------------------------------===//
@@ -317,7 +358,9 @@ void LoopKernel::emitStages() {
   }
 }
 
-static Type elementOf(train::ReduceOp reduce) { return getElementTypeOrSelf(reduce.getOperand().getType()); }
+static Type elementOf(train::ReduceOp reduce) {
+  return getElementTypeOrSelf(reduce.getOperand().getType());
+}
 
 void LoopKernel::emitRowStage(Stage stage, llvm::ArrayRef<unsigned> results) {
   llvm::SmallVector<Value> init(stage.size());
@@ -326,37 +369,53 @@ void LoopKernel::emitRowStage(Stage stage, llvm::ArrayRef<unsigned> results) {
       train::ReduceOp reduce = op;
       value = getNeutral(e.scalars(), reduce.getKind(), elementOf(reduce));
     }
-  llvm::SmallVector<Value> sums = e.loops(0, part.inner, init, [&](llvm::ArrayRef<Digit> inner, llvm::ArrayRef<Value> carried) {
-    for (auto [position, digit] : llvm::zip(part.inner, inner))
-      digits[position] = digit;
-    llvm::SmallVector<Value> next;
-    for (auto [op, sum] : llvm::zip(stage, carried)) {
-      train::ReduceOp reduce = op;
-      Value element = e.emit(reduce.getOperand(), domainIndex());
-      next.push_back(e.isPlanning() ? Value() : combine(e.scalars(), reduce.getKind(), sum, element, elementOf(reduce), true));
-    }
-    storeElements(results);
-    return next;
-  });
+  llvm::SmallVector<Value> sums = e.loops(
+      0, part.inner, init,
+      [&](llvm::ArrayRef<Digit> inner, llvm::ArrayRef<Value> carried) {
+        for (auto [position, digit] : llvm::zip(part.inner, inner))
+          digits[position] = digit;
+        llvm::SmallVector<Value> next;
+        for (auto [op, sum] : llvm::zip(stage, carried)) {
+          train::ReduceOp reduce = op;
+          Value element = e.emit(reduce.getOperand(), domainIndex());
+          next.push_back(e.isPlanning()
+                             ? Value()
+                             : combine(e.scalars(), reduce.getKind(), sum,
+                                       element, elementOf(reduce), true));
+        }
+        storeElements(results);
+        return next;
+      });
   for (auto [op, sum] : llvm::zip(stage, sums)) {
     train::ReduceOp reduce = op;
-    e.remember(reduce.getResult(), rowIndex(), e.isPlanning() ? Value() : roundTo(e.scalars(), sum, elementOf(reduce)));
+    e.remember(reduce.getResult(), rowIndex(),
+               e.isPlanning() ? Value()
+                              : roundTo(e.scalars(), sum, elementOf(reduce)));
   }
 }
 
-void LoopKernel::emitColumnStage(Stage stage, llvm::ArrayRef<unsigned> results) {
-  // The running results of the block's columns. Stored and loaded by iteration, in the type of computation.
+void LoopKernel::emitColumnStage(Stage stage,
+                                 llvm::ArrayRef<unsigned> results) {
+  // The running results of the block's columns. Stored and loaded by iteration,
+  // in the type of computation.
   llvm::SmallVector<Buffer> sums;
   for (train::ReduceOp reduce : stage) {
     Type type = getComputeType(elementOf(reduce));
     sums.push_back({e.stackBuffer(getStorageType(type), part.block), type});
   }
-  auto column = [&] { return Digit{e.isPlanning() ? Value() : columnOf[digits[part.blocked].id], part.block, -1, e.currentLevel()}; };
+  auto column = [&] {
+    return Digit{e.isPlanning() ? Value() : columnOf[digits[part.blocked].id],
+                 part.block, -1, e.currentLevel()};
+  };
   forBlock(
       [&] {
         for (auto [op, sum] : llvm::zip(stage, sums)) {
           train::ReduceOp reduce = op;
-          e.store(sum, e.isPlanning() ? Value() : getNeutral(e.scalars(), reduce.getKind(), elementOf(reduce)), {column()});
+          e.store(sum,
+                  e.isPlanning() ? Value()
+                                 : getNeutral(e.scalars(), reduce.getKind(),
+                                              elementOf(reduce)),
+                  {column()});
         }
       },
       true);
@@ -368,7 +427,10 @@ void LoopKernel::emitColumnStage(Stage stage, llvm::ArrayRef<unsigned> results) 
             train::ReduceOp reduce = op;
             Value element = e.emit(reduce.getOperand(), domainIndex());
             Value old = e.load(sum, {column()});
-            next.push_back(e.isPlanning() ? Value() : combine(e.scalars(), reduce.getKind(), old, element, elementOf(reduce), false));
+            next.push_back(e.isPlanning()
+                               ? Value()
+                               : combine(e.scalars(), reduce.getKind(), old,
+                                         element, elementOf(reduce), false));
           }
           storeElements(results);
           for (auto [value, sum] : llvm::zip(next, sums))
@@ -378,19 +440,25 @@ void LoopKernel::emitColumnStage(Stage stage, llvm::ArrayRef<unsigned> results) 
   });
   for (auto [op, sum] : llvm::zip(stage, sums)) {
     train::ReduceOp reduce = op;
-    e.provide(reduce.getResult(), [this, reduce, sum = sum](llvm::ArrayRef<Digit> index) -> std::optional<Value> {
-      // The row at hand, at any iteration of the loop over the block.
-      Index row = rowIndex();
-      if (index.size() != row.size() || index.empty() || !columnOf.count(index.back().id))
-        return std::nullopt;
-      for (auto [asked, present] : llvm::zip(index.drop_back(), llvm::ArrayRef(row).drop_back()))
-        if (asked.id != present.id)
-          return std::nullopt;
-      if (e.isPlanning())
-        return Value();
-      Digit column{columnOf[index.back().id], part.block, -1, index.back().level};
-      return roundTo(e.scalars(), e.load(sum, {column}), elementOf(reduce));
-    });
+    e.provide(
+        reduce.getResult(),
+        [this, reduce,
+         sum = sum](llvm::ArrayRef<Digit> index) -> std::optional<Value> {
+          // The row at hand, at any iteration of the loop over the block.
+          Index row = rowIndex();
+          if (index.size() != row.size() || index.empty() ||
+              !columnOf.count(index.back().id))
+            return std::nullopt;
+          for (auto [asked, present] :
+               llvm::zip(index.drop_back(), llvm::ArrayRef(row).drop_back()))
+            if (asked.id != present.id)
+              return std::nullopt;
+          if (e.isPlanning())
+            return Value();
+          Digit column{columnOf[index.back().id], part.block, -1,
+                       index.back().level};
+          return roundTo(e.scalars(), e.load(sum, {column}), elementOf(reduce));
+        });
   }
 }
 
@@ -398,12 +466,16 @@ void LoopKernel::emitColumnStage(Stage stage, llvm::ArrayRef<unsigned> results) 
 // Results
 //===----------------------------------------------------------------------===//
 
-/// The index of the result of a view from that of its operand (the inverse of ElementEmitter's).
-static Index pushIndex(ElementEmitter &e, Operation *view, llvm::ArrayRef<Digit> index) {
+/// The index of the result of a view from that of its operand (the inverse of
+/// ElementEmitter's).
+static Index pushIndex(ElementEmitter &e, Operation *view,
+                       llvm::ArrayRef<Digit> index) {
   auto transpose = dyn_cast<train::TransposeOp>(view);
   if (!transpose)
     return Index(index.begin(), index.end()); // A reshape.
-  auto groups = e.splitGroups(index, cast<RankedTensorType>(transpose.getOperand().getType()).getShape());
+  auto groups = e.splitGroups(
+      index,
+      cast<RankedTensorType>(transpose.getOperand().getType()).getShape());
   Index result;
   for (int64_t source : transpose.getPermutation())
     result.append(groups[source].begin(), groups[source].end());
@@ -419,7 +491,8 @@ Index LoopKernel::resultIndex(Value result, Index index) {
   llvm::SmallVector<Operation *> chain;
   Value value = result;
   auto reached = [&] { return form == Form::Pointwise && value == first; };
-  while (!reached() && value.getDefiningOp() && isa<train::ReshapeOp, train::TransposeOp>(value.getDefiningOp())) {
+  while (!reached() && value.getDefiningOp() &&
+         isa<train::ReshapeOp, train::TransposeOp>(value.getDefiningOp())) {
     chain.push_back(value.getDefiningOp());
     value = chain.back()->getOperand(0);
   }
@@ -430,7 +503,8 @@ Index LoopKernel::resultIndex(Value result, Index index) {
   return index;
 }
 
-void LoopKernel::storeAll(llvm::ArrayRef<unsigned> which, llvm::function_ref<Index(Value)> indexOf) {
+void LoopKernel::storeAll(llvm::ArrayRef<unsigned> which,
+                          llvm::function_ref<Index(Value)> indexOf) {
   auto results = kernel.getBlock().getTerminator()->getOperands();
   llvm::SmallVector<std::pair<Index, Value>> elements;
   for (unsigned i : which) {
@@ -445,7 +519,8 @@ void LoopKernel::emitRowResults() {
   auto results = kernel.getBlock().getTerminator()->getOperands();
   if (form == Form::Columns) {
     if (!rowResults.empty())
-      forBlock([&] { storeAll(rowResults, [&](Value) { return rowIndex(); }); }, true);
+      forBlock([&] { storeAll(rowResults, [&](Value) { return rowIndex(); }); },
+               true);
     return;
   }
   // Computed before the elements are stored.
@@ -456,7 +531,8 @@ void LoopKernel::emitRowResults() {
 }
 
 void LoopKernel::storeElements(llvm::ArrayRef<unsigned> which) {
-  storeAll(which, [&](Value result) { return resultIndex(result, domainIndex()); });
+  storeAll(which,
+           [&](Value result) { return resultIndex(result, domainIndex()); });
 }
 
 void LoopKernel::emitElementResults() {
@@ -483,7 +559,10 @@ void LoopKernel::emitOtherResults(Value item) {
     Value lower, upper;
     if (!e.isPlanning()) {
       ScalarBuilder &b = e.scalars();
-      auto bound = [&](Value at) { return b.create<arith::DivUIOp>(b.create<arith::MulIOp>(at, b.i64(size)), b.i64(part.count)); };
+      auto bound = [&](Value at) {
+        return b.create<arith::DivUIOp>(
+            b.create<arith::MulIOp>(at, b.i64(size)), b.i64(part.count));
+      };
       lower = bound(item);
       upper = bound(b.addInt(item, b.i64(1)));
     }
@@ -496,4 +575,6 @@ void LoopKernel::emitOtherResults(Value item) {
   }
 }
 
-FailureOr<KernelShape> emit::emitLoopItems(KernelFunction &function) { return LoopKernel(function).run(); }
+FailureOr<KernelShape> emit::emitLoopItems(KernelFunction &function) {
+  return LoopKernel(function).run();
+}

@@ -1,6 +1,7 @@
 //===- ScanKernel.cpp - Running reductions, positions of extremes ---------===//
 //
-// A work item is one row along the scanned dimension. Results may follow from the anchor by pointwise work and reshapes.
+// A work item is one row along the scanned dimension. Results may follow from
+// the anchor by pointwise work and reshapes.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/emit/loops/KernelFunction.h"
@@ -18,13 +19,17 @@ struct Rows {
   int64_t outer = 1, size = 1, inner = 1;
 
   Rows(Value tensor, int64_t dimension) {
-    for (auto [dim, length] : llvm::enumerate(cast<RankedTensorType>(tensor.getType()).getShape()))
-      (int64_t(dim) < dimension ? outer : int64_t(dim) == dimension ? size : inner) *= length;
+    for (auto [dim, length] :
+         llvm::enumerate(cast<RankedTensorType>(tensor.getType()).getShape()))
+      (int64_t(dim) < dimension    ? outer
+       : int64_t(dim) == dimension ? size
+                                   : inner) *= length;
   }
 };
 } // namespace
 
-static void storeResults(KernelFunction &function, llvm::ArrayRef<Digit> index) {
+static void storeResults(KernelFunction &function,
+                         llvm::ArrayRef<Digit> index) {
   ElementEmitter &e = function.emitter;
   auto results = function.kernel.getBlock().getTerminator()->getOperands();
   for (auto [buffer, result] : llvm::zip(function.results, results))
@@ -39,18 +44,23 @@ static Index makeIndex(llvm::ArrayRef<Digit> digits) {
   return index;
 }
 
-/// True if the element x replaces `best` as the extreme so far: a larger one, or the first NaN.
-static Value isBetter(ScalarBuilder &b, train::ReduceKind kind, Value x, Value best, Type element) {
+/// True if the element x replaces `best` as the extreme so far: a larger one,
+/// or the first NaN.
+static Value isBetter(ScalarBuilder &b, train::ReduceKind kind, Value x,
+                      Value best, Type element) {
   bool max = kind == train::ReduceKind::Max;
   if (!isa<FloatType>(x.getType())) {
     bool isUnsigned = element.isUnsignedInteger() || element.isInteger(1);
-    return b.compare(max ? (isUnsigned ? IP::ugt : IP::sgt) : (isUnsigned ? IP::ult : IP::slt), x, best);
+    return b.compare(max ? (isUnsigned ? IP::ugt : IP::sgt)
+                         : (isUnsigned ? IP::ult : IP::slt),
+                     x, best);
   }
   Value firstNaN = b.both(b.isNaN(x), b.compare(FP::ORD, best, best));
   return b.either(b.compare(max ? FP::OGT : FP::OLT, x, best), firstNaN);
 }
 
-static void emitCumulativeRow(KernelFunction &function, train::CumulativeOp op, Digit outer, Digit inner, int64_t size) {
+static void emitCumulativeRow(KernelFunction &function, train::CumulativeOp op,
+                              Digit outer, Digit inner, int64_t size) {
   ElementEmitter &e = function.emitter;
   bool planning = e.isPlanning();
   Type element = getElementTypeOrSelf(op.getType());
@@ -68,15 +78,18 @@ static void emitCumulativeRow(KernelFunction &function, train::CumulativeOp op, 
         Index index = makeIndex({outer, e.makeDigit(position, size), inner});
         Value x = e.emit(op.getOperand(), index), next;
         if (!planning)
-          next = combine(e.scalars(), op.getKind(), carried[0], x, element, false);
-        e.remember(op.getResult(), index, planning ? Value() : roundTo(e.scalars(), next, element));
+          next =
+              combine(e.scalars(), op.getKind(), carried[0], x, element, false);
+        e.remember(op.getResult(), index,
+                   planning ? Value() : roundTo(e.scalars(), next, element));
         storeResults(function, index);
         return {next};
       },
       /*parallel=*/false);
 }
 
-static void emitArgReduceRow(KernelFunction &function, train::ArgReduceOp op, Digit outer, Digit inner, int64_t size) {
+static void emitArgReduceRow(KernelFunction &function, train::ArgReduceOp op,
+                             Digit outer, Digit inner, int64_t size) {
   ElementEmitter &e = function.emitter;
   bool planning = e.isPlanning();
   Type element = getElementTypeOrSelf(op.getOperand().getType());
@@ -86,14 +99,18 @@ static void emitArgReduceRow(KernelFunction &function, train::ArgReduceOp op, Di
     zero = e.scalars().i64(0), end = e.scalars().i64(size);
     neutral = getNeutral(e.scalars(), op.getKind(), element);
   }
-  llvm::SmallVector<Value> best = e.loop(zero, end, {neutral, zero}, [&](Value i, llvm::ArrayRef<Value> carried) -> llvm::SmallVector<Value> {
-    Value x = e.emit(op.getOperand(), makeIndex({outer, e.makeDigit(i, size), inner}));
-    if (planning)
-      return {Value(), Value()};
-    ScalarBuilder &b = e.scalars();
-    Value better = isBetter(b, op.getKind(), x, carried[0], element);
-    return {b.select(better, x, carried[0]), b.select(better, i, carried[1])};
-  });
+  llvm::SmallVector<Value> best = e.loop(
+      zero, end, {neutral, zero},
+      [&](Value i, llvm::ArrayRef<Value> carried) -> llvm::SmallVector<Value> {
+        Value x = e.emit(op.getOperand(),
+                         makeIndex({outer, e.makeDigit(i, size), inner}));
+        if (planning)
+          return {Value(), Value()};
+        ScalarBuilder &b = e.scalars();
+        Value better = isBetter(b, op.getKind(), x, carried[0], element);
+        return {b.select(better, x, carried[0]),
+                b.select(better, i, carried[1])};
+      });
   e.remember(op.getResult(), row, best[1]);
   storeResults(function, row);
 }
@@ -102,20 +119,26 @@ FailureOr<KernelShape> emit::emitScanItems(KernelFunction &function) {
   ElementEmitter &e = function.emitter;
   Operation *anchor = function.kernel.getAnchor();
   auto cumulative = dyn_cast<train::CumulativeOp>(anchor);
-  int64_t dimension = cumulative ? cumulative.getDimension() : cast<train::ArgReduceOp>(anchor).getDimension();
+  int64_t dimension = cumulative
+                          ? cumulative.getDimension()
+                          : cast<train::ArgReduceOp>(anchor).getDimension();
   Rows rows(anchor->getOperand(0), dimension);
   int64_t count = rows.outer * rows.inner;
   function.forEachItem(count, [&](Value item) {
     Value high, low;
     if (!e.isPlanning()) {
-      high = e.scalars().create<arith::DivUIOp>(item, e.scalars().i64(rows.inner));
-      low = e.scalars().create<arith::RemUIOp>(item, e.scalars().i64(rows.inner));
+      high =
+          e.scalars().create<arith::DivUIOp>(item, e.scalars().i64(rows.inner));
+      low =
+          e.scalars().create<arith::RemUIOp>(item, e.scalars().i64(rows.inner));
     }
-    Digit outer = e.makeDigit(high, rows.outer), inner = e.makeDigit(low, rows.inner);
+    Digit outer = e.makeDigit(high, rows.outer),
+          inner = e.makeDigit(low, rows.inner);
     if (cumulative)
       emitCumulativeRow(function, cumulative, outer, inner, rows.size);
     else
-      emitArgReduceRow(function, cast<train::ArgReduceOp>(anchor), outer, inner, rows.size);
+      emitArgReduceRow(function, cast<train::ArgReduceOp>(anchor), outer, inner,
+                       rows.size);
   });
   return KernelShape{count, std::max<int64_t>(1, 1024 / rows.size)};
 }

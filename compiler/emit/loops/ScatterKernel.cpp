@@ -1,7 +1,9 @@
 //===- ScatterKernel.cpp - Updates at computed positions ------------------===//
 //
-// A work item is a part of the result that no other item's updates reach: fixed batch and other (not indexed) dimensions, the last of these in
-// blocks where it is contiguous. Within it updates are applied in their order, so that the result does not depend on threads.
+// A work item is a part of the result that no other item's updates reach: fixed
+// batch and other (not indexed) dimensions, the last of these in blocks where
+// it is contiguous. Within it updates are applied in their order, so that the
+// result does not depend on threads.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/emit/loops/KernelFunction.h"
@@ -16,7 +18,8 @@ namespace {
 
 class ScatterKernel {
 public:
-  ScatterKernel(KernelFunction &function, train::ScatterOp op) : function(function), e(function.emitter), op(op), type(op.getType()) {}
+  ScatterKernel(KernelFunction &function, train::ScatterOp op)
+      : function(function), e(function.emitter), op(op), type(op.getType()) {}
   KernelShape run();
 
 private:
@@ -34,8 +37,9 @@ private:
   train::ScatterOp op;
   RankedTensorType type;
   int64_t block = 1, blocks = 1;
-  bool blocked = false;                ///< the last dimension is not indexed
-  llvm::SmallVector<Digit> fixed;      ///< per dimension of the result; unused for indexed ones
+  bool blocked = false; ///< the last dimension is not indexed
+  llvm::SmallVector<Digit>
+      fixed; ///< per dimension of the result; unused for indexed ones
   Value blockStart, blockCount;
 };
 
@@ -43,13 +47,16 @@ private:
 
 KernelShape ScatterKernel::run() {
   int64_t rank = type.getRank(), count = 1;
-  blocked = rank > 0 && rank - 1 >= int64_t(op.getBatchDims()) && !isIndexed(rank - 1);
+  blocked = rank > 0 && rank - 1 >= int64_t(op.getBatchDims()) &&
+            !isIndexed(rank - 1);
   for (int64_t dim = 0; dim < rank; ++dim)
     if (!isIndexed(dim) && !(blocked && dim == rank - 1))
       count *= type.getDimSize(dim);
   if (blocked) {
     int64_t size = type.getDimSize(rank - 1);
-    block = std::min(size, std::clamp<int64_t>(llvm::alignTo(llvm::divideCeil(size, 16), 64), 64, 1024));
+    block = std::min(
+        size, std::clamp<int64_t>(llvm::alignTo(llvm::divideCeil(size, 16), 64),
+                                  64, 1024));
     blocks = llvm::divideCeil(size, block);
     count *= blocks;
   }
@@ -74,22 +81,30 @@ void ScatterKernel::emitItem(Value item) {
     Value number = take(blocks);
     if (!planning) {
       ScalarBuilder &b = e.scalars();
-      blockStart = b.create<arith::MulIOp>(number, b.i64(block), arith::IntegerOverflowFlags::nsw);
-      blockCount = b.create<arith::MinSIOp>(b.subInt(b.i64(type.getDimSize(rank - 1)), blockStart), b.i64(block));
+      blockStart = b.create<arith::MulIOp>(number, b.i64(block),
+                                           arith::IntegerOverflowFlags::nsw);
+      blockCount = b.create<arith::MinSIOp>(
+          b.subInt(b.i64(type.getDimSize(rank - 1)), blockStart), b.i64(block));
     }
   }
   for (int64_t dim = rank - (blocked ? 2 : 1); dim >= 0; --dim)
     if (!isIndexed(dim))
-      fixed[dim] = e.makeDigit(take(type.getDimSize(dim)), type.getDimSize(dim));
+      fixed[dim] =
+          e.makeDigit(take(type.getDimSize(dim)), type.getDimSize(dim));
   emitBase();
   int64_t positions = 1;
   if (!op.getIndices().empty())
-    for (int64_t size : cast<RankedTensorType>(op.getIndices().front().getType()).getShape().drop_front(op.getBatchDims()))
+    for (int64_t size :
+         cast<RankedTensorType>(op.getIndices().front().getType())
+             .getShape()
+             .drop_front(op.getBatchDims()))
       positions *= size;
   Value zero, end;
   if (!planning)
     zero = e.scalars().i64(0), end = e.scalars().i64(positions);
-  e.loop(zero, end, [&](Value i) { emitUpdate(e.makeDigit(i, positions)); }, /*parallel=*/false);
+  e.loop(
+      zero, end, [&](Value i) { emitUpdate(e.makeDigit(i, positions)); },
+      /*parallel=*/false);
 }
 
 void ScatterKernel::forBlock(llvm::function_ref<void()> body) {
@@ -101,7 +116,8 @@ void ScatterKernel::forBlock(llvm::function_ref<void()> body) {
   e.loop(zero, blockCount, [&](Value i) {
     Value column = i;
     if (!e.isPlanning())
-      column = e.scalars().create<arith::AddIOp>(blockStart, i, arith::IntegerOverflowFlags::nsw);
+      column = e.scalars().create<arith::AddIOp>(
+          blockStart, i, arith::IntegerOverflowFlags::nsw);
     fixed.back() = e.makeDigit(column, type.getShape().back());
     body();
   });
@@ -143,15 +159,20 @@ void ScatterKernel::emitBase() {
     return copy();
   // In place, the base is there already.
   ScalarBuilder &b = e.scalars();
-  auto address = [&](Value pointer) { return b.create<LLVM::PtrToIntOp>(b.builder.getI64Type(), pointer); };
-  Value differ = b.compare(IP::ne, address(function.results[0].pointer), address(e.bufferOf(op.getOperand()).pointer));
+  auto address = [&](Value pointer) {
+    return b.create<LLVM::PtrToIntOp>(b.builder.getI64Type(), pointer);
+  };
+  Value differ = b.compare(IP::ne, address(function.results[0].pointer),
+                           address(e.bufferOf(op.getOperand()).pointer));
   e.branch(differ, copy);
 }
 
 Value ScatterKernel::combineUpdate(Value old, Value update) {
   Type element = type.getElementType();
   ScalarBuilder &b = e.scalars();
-  auto reduced = [&](train::ReduceKind kind) { return roundTo(b, combine(b, kind, old, update, element, false), element); };
+  auto reduced = [&](train::ReduceKind kind) {
+    return roundTo(b, combine(b, kind, old, update, element, false), element);
+  };
   switch (op.getKind()) {
   case train::ScatterKind::Add:
     return reduced(train::ReduceKind::Sum);
@@ -182,7 +203,8 @@ void ScatterKernel::emitUpdate(Digit position) {
     int64_t size = type.getDimSize(dim);
     if (!planning) {
       ScalarBuilder &b = e.scalars();
-      number = convertScalar(b, number, getElementTypeOrSelf(indices.getType()), b.builder.getI64Type());
+      number = convertScalar(b, number, getElementTypeOrSelf(indices.getType()),
+                             b.builder.getI64Type());
       Value here = b.compare(IP::ult, number, b.i64(size));
       inside = inside ? b.both(inside, here) : here;
     }
@@ -197,7 +219,8 @@ void ScatterKernel::emitUpdate(Digit position) {
       Value update = e.emit(op.getUpdates(), updateIndex);
       Index index = resultIndex(indexed);
       Value old = e.load(function.results[0], index);
-      e.store(function.results[0], planning ? Value() : combineUpdate(old, update), index);
+      e.store(function.results[0],
+              planning ? Value() : combineUpdate(old, update), index);
     });
   };
   if (op.getIndices().empty())
@@ -209,6 +232,7 @@ FailureOr<KernelShape> emit::emitScatterItems(KernelFunction &function) {
   auto op = cast<train::ScatterOp>(function.kernel.getAnchor());
   auto results = function.kernel.getBlock().getTerminator()->getOperands();
   if (results.size() != 1 || results[0] != op.getResult())
-    return function.kernel.emitOpError("must return its scatter and nothing else");
+    return function.kernel.emitOpError(
+        "must return its scatter and nothing else");
   return ScatterKernel(function, op).run();
 }

@@ -1,7 +1,8 @@
 //===- UpdateKernel.cpp - Multi-tensor updates ----------------------------===//
 //
-// An update kernel is written for one element, tensor<1xT>, and runs over any number. A copy of it with a size that is never reached becomes
-// one flat loop over [begin, end); what depends on scalars alone is computed before the loop.
+// An update kernel is written for one element, tensor<1xT>, and runs over any
+// number. A copy of it with a size that is never reached becomes one flat loop
+// over [begin, end); what depends on scalars alone is computed before the loop.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/emit/loops/KernelFunction.h"
@@ -14,7 +15,9 @@ static constexpr int64_t anySize = int64_t(1) << 40;
 
 static Type widen(Type type) {
   auto tensor = cast<RankedTensorType>(type);
-  return tensor.getRank() == 0 ? type : Type(RankedTensorType::get({anySize}, tensor.getElementType()));
+  return tensor.getRank() == 0
+             ? type
+             : Type(RankedTensorType::get({anySize}, tensor.getElementType()));
 }
 
 static void widen(plan::KernelOp kernel) {
@@ -27,13 +30,19 @@ static void widen(plan::KernelOp kernel) {
     if (auto constant = dyn_cast<train::ConstantOp>(op)) {
       auto dense = dyn_cast<DenseElementsAttr>(constant.getValue());
       if (dense)
-        constant.setValueAttr(DenseElementsAttr::get(cast<ShapedType>(constant.getType()), dense.getSplatValue<Attribute>()));
+        constant.setValueAttr(
+            DenseElementsAttr::get(cast<ShapedType>(constant.getType()),
+                                   dense.getSplatValue<Attribute>()));
     }
     // A reshape of a scalar has become a broadcast.
     auto reshape = dyn_cast<train::ReshapeOp>(op);
-    if (reshape && cast<RankedTensorType>(reshape.getOperand().getType()).getRank() == 0 && cast<RankedTensorType>(reshape.getType()).getRank() == 1) {
+    if (reshape &&
+        cast<RankedTensorType>(reshape.getOperand().getType()).getRank() == 0 &&
+        cast<RankedTensorType>(reshape.getType()).getRank() == 1) {
       OpBuilder b(&op);
-      auto broadcast = train::BroadcastInDimOp::create(b, op.getLoc(), reshape.getType(), reshape.getOperand(), llvm::ArrayRef<int64_t>{});
+      auto broadcast = train::BroadcastInDimOp::create(
+          b, op.getLoc(), reshape.getType(), reshape.getOperand(),
+          llvm::ArrayRef<int64_t>{});
       reshape.replaceAllUsesWith(broadcast.getResult());
       op.erase();
     }
@@ -54,10 +63,13 @@ static FailureOr<KernelShape> emitUpdateItems(KernelFunction &function) {
   return KernelShape{0, 16384};
 }
 
-FailureOr<KernelShape> emit::emitUpdateKernel(plan::KernelOp kernel, llvm::StringRef symbol, ModuleOp module) {
+FailureOr<KernelShape> emit::emitUpdateKernel(plan::KernelOp kernel,
+                                              llvm::StringRef symbol,
+                                              ModuleOp module) {
   plan::KernelOp copy = kernel.clone();
   widen(copy);
-  FailureOr<KernelShape> shape = buildKernelFunction(copy, symbol, module, emitUpdateItems);
+  FailureOr<KernelShape> shape =
+      buildKernelFunction(copy, symbol, module, emitUpdateItems);
   copy->erase();
   return shape;
 }

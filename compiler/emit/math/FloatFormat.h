@@ -12,13 +12,17 @@ struct FloatFormat {
   bool isDouble;
   int mantissaBits() const { return isDouble ? 52 : 23; }
   int bias() const { return isDouble ? 1023 : 127; }
-  /// 1.5 * 2^mantissaBits: adding it rounds to an integer, which its low bits then hold.
+  /// 1.5 * 2^mantissaBits: adding it rounds to an integer, which its low bits
+  /// then hold.
   double magic() const { return isDouble ? 6755399441055744.0 : 12582912.0; }
-  int64_t magicBits() const { return isDouble ? 0x4338000000000000 : 0x4B400000; }
+  int64_t magicBits() const {
+    return isDouble ? 0x4338000000000000 : 0x4B400000;
+  }
   double smallestNormal() const { return isDouble ? 0x1p-1022 : 0x1p-126; }
 };
 
-/// The nearest integer to x * factor, as a number and as an integer of x's width.
+/// The nearest integer to x * factor, as a number and as an integer of x's
+/// width.
 struct Rounded {
   mlir::Value number, integer;
 };
@@ -32,7 +36,8 @@ inline Rounded roundProduct(ScalarBuilder &b, mlir::Value x, double factor) {
 }
 
 /// 2^n for an integer n whose result is a normal number.
-inline mlir::Value powerOfTwo(ScalarBuilder &b, mlir::Value n, mlir::Type type) {
+inline mlir::Value powerOfTwo(ScalarBuilder &b, mlir::Value n,
+                              mlir::Type type) {
   FloatFormat format(type);
   mlir::Value biased = b.addInt(n, b.integer(n.getType(), format.bias()));
   return b.fromBits(b.shiftLeft(biased, format.mantissaBits()), type);

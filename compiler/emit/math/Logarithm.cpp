@@ -1,6 +1,7 @@
 //===- Logarithm.cpp - Logarithms and powers ------------------------------===//
 //
-// x = 2^e m with m in [sqrt(1/2), sqrt(2)); with f = m - 1 and s = f / (2 + f), ln m = f - f^2/2 + s (f^2/2 + R(s^2)), R by a polynomial.
+// x = 2^e m with m in [sqrt(1/2), sqrt(2)); with f = m - 1 and s = f / (2 + f),
+// ln m = f - f^2/2 + s (f^2/2 + R(s^2)), R by a polynomial.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/emit/math/FloatFormat.h"
@@ -22,13 +23,21 @@ static Value logOfPositive(ScalarBuilder &b, Value x, Value correction) {
   // Subnormal numbers are scaled up first.
   int shift = format.mantissaBits() + 2;
   Value subnormal = b.compare(FP::OLT, x, format.smallestNormal());
-  Value scaled = b.select(subnormal, b.mul(x, format.isDouble ? 0x1p54 : 0x1p25), x);
+  Value scaled =
+      b.select(subnormal, b.mul(x, format.isDouble ? 0x1p54 : 0x1p25), x);
   Value bits = b.bits(scaled);
   int64_t rootHalf = format.isDouble ? 0x3FE6A09E667F3BCD : 0x3F3504F3;
-  Value exponent = b.shiftRight(b.subInt(bits, b.integer(bits.getType(), rootHalf)), format.mantissaBits());
-  Value m = b.fromBits(b.subInt(bits, b.shiftLeft(exponent, format.mantissaBits())), type);
-  // To a number through the low bits of the magic constant: AVX2 has no conversion from 64-bit integers.
-  Value e = b.sub(b.fromBits(b.addInt(exponent, b.integer(bits.getType(), format.magicBits())), type), b.constant(type, format.magic()));
+  Value exponent =
+      b.shiftRight(b.subInt(bits, b.integer(bits.getType(), rootHalf)),
+                   format.mantissaBits());
+  Value m = b.fromBits(
+      b.subInt(bits, b.shiftLeft(exponent, format.mantissaBits())), type);
+  // To a number through the low bits of the magic constant: AVX2 has no
+  // conversion from 64-bit integers.
+  Value e = b.sub(b.fromBits(b.addInt(exponent, b.integer(bits.getType(),
+                                                          format.magicBits())),
+                             type),
+                  b.constant(type, format.magic()));
   e = b.select(subnormal, b.add(e, -double(shift)), e);
 
   Value f = b.add(m, -1.0);
@@ -38,22 +47,29 @@ static Value logOfPositive(ScalarBuilder &b, Value x, Value correction) {
   Value r;
   double high, low;
   if (format.isDouble) {
-    r = b.polynomial(z, {6.66666666666666630e-01, 4.00000000000010125e-01, 2.85714285707228288e-01, 2.22222224098440391e-01, 1.81817937222725046e-01,
-                         1.53863429743081537e-01, 1.32660350372610508e-01, 1.31149760967170376e-01});
+    r = b.polynomial(z, {6.66666666666666630e-01, 4.00000000000010125e-01,
+                         2.85714285707228288e-01, 2.22222224098440391e-01,
+                         1.81817937222725046e-01, 1.53863429743081537e-01,
+                         1.32660350372610508e-01, 1.31149760967170376e-01});
     high = 6.93147180485539138317e-01, low = 7.44061711001239672e-11;
   } else {
-    r = b.polynomial(z, {6.666666865e-01, 4.000012875e-01, 2.854996324e-01, 2.335354239e-01});
+    r = b.polynomial(z, {6.666666865e-01, 4.000012875e-01, 2.854996324e-01,
+                         2.335354239e-01});
     high = 6.9314575195e-01, low = 1.4286067653e-06;
   }
-  Value tail = b.fma(s, b.fma(z, r, half), b.fma(e, b.constant(type, low), correction));
+  Value tail =
+      b.fma(s, b.fma(z, r, half), b.fma(e, b.constant(type, low), correction));
   return b.fma(e, b.constant(type, high), b.sub(f, b.sub(half, tail)));
 }
 
 static Value specialLogs(ScalarBuilder &b, Value x, Value result) {
   Type type = x.getType();
-  result = b.select(b.compare(FP::OLT, x, infinity), result, x); // Infinity and NaN.
-  result = b.select(b.compare(FP::OEQ, x, 0.0), b.constant(type, -infinity), result);
-  return b.select(b.compare(FP::OLT, x, 0.0), b.constant(type, quietNaN), result);
+  result =
+      b.select(b.compare(FP::OLT, x, infinity), result, x); // Infinity and NaN.
+  result =
+      b.select(b.compare(FP::OEQ, x, 0.0), b.constant(type, -infinity), result);
+  return b.select(b.compare(FP::OLT, x, 0.0), b.constant(type, quietNaN),
+                  result);
 }
 
 Value lockstep::emit::emitLog(ScalarBuilder &b, Value x) {
@@ -65,7 +81,8 @@ Value lockstep::emit::emitLogPlusOne(ScalarBuilder &b, Value x) {
   Type type = x.getType();
   Value one = b.constant(type, 1.0);
   Value u = b.add(one, x);
-  Value lost = b.select(b.compare(FP::OLT, x, 1.0), b.sub(x, b.sub(u, one)), b.sub(one, b.sub(u, x)));
+  Value lost = b.select(b.compare(FP::OLT, x, 1.0), b.sub(x, b.sub(u, one)),
+                        b.sub(one, b.sub(u, x)));
   Value result = specialLogs(b, u, logOfPositive(b, u, b.div(lost, u)));
   Value tiny = b.compare(FP::OLT, b.abs(x), type.isF64() ? 1e-20 : 1e-10);
   return b.select(tiny, x, result);
@@ -76,7 +93,8 @@ static Value powerOfPositive(ScalarBuilder &b, Value x, Value y) {
   Value product = b.mul(y, emitLog(b, x));
   // 0 * infinity: x^0 = 1 and 1^y = 1.
   Value one = b.constant(x.getType(), 1.0);
-  Value trivial = b.either(b.compare(FP::OEQ, y, 0.0), b.compare(FP::OEQ, x, 1.0));
+  Value trivial =
+      b.either(b.compare(FP::OEQ, y, 0.0), b.compare(FP::OEQ, x, 1.0));
   return b.select(trivial, one, emitExp(b, product));
 }
 
@@ -86,19 +104,23 @@ Value lockstep::emit::emitPower(ScalarBuilder &b, Value x, Value y) {
   if (type.isF64()) {
     result = powerOfPositive(b, magnitude, y);
   } else {
-    Value wideX = b.create<arith::ExtFOp>(f64, magnitude), wideY = b.create<arith::ExtFOp>(f64, y);
+    Value wideX = b.create<arith::ExtFOp>(f64, magnitude),
+          wideY = b.create<arith::ExtFOp>(f64, y);
     result = b.create<arith::TruncFOp>(type, powerOfPositive(b, wideX, wideY));
   }
-  // A negative base: the sign of an odd exponent, NaN for one that is no integer. -1 to an infinite power is 1.
+  // A negative base: the sign of an odd exponent, NaN for one that is no
+  // integer. -1 to an infinite power is 1.
   Value half = b.mul(y, 0.5);
   Value whole = b.compare(FP::OEQ, b.trunc(y), y);
   Value odd = b.both(whole, b.compare(FP::UNE, b.trunc(half), half));
-  Value negative = b.compare(FP::OLT, b.copySign(b.constant(type, 1.0), x), 0.0);
+  Value negative =
+      b.compare(FP::OLT, b.copySign(b.constant(type, 1.0), x), 0.0);
   result = b.select(b.both(negative, odd), b.neg(result), result);
   Value finite = b.compare(FP::OLT, magnitude, infinity);
   Value belowZero = b.both(b.compare(FP::OLT, x, 0.0), finite);
   Value noInteger = b.compare(FP::ONE, b.trunc(y), y);
-  return b.select(b.both(belowZero, noInteger), b.constant(type, quietNaN), result);
+  return b.select(b.both(belowZero, noInteger), b.constant(type, quietNaN),
+                  result);
 }
 
 Value lockstep::emit::emitIntegerPower(ScalarBuilder &b, Value x, int64_t n) {
@@ -122,6 +144,7 @@ Value lockstep::emit::emitRemainder(ScalarBuilder &b, Value x, Value y) {
   r = b.select(b.compare(FP::OLT, r, 0.0), b.add(r, ay), r);
   r = b.select(b.compare(FP::OGE, r, ay), b.sub(r, ay), r);
   // fmod(x, infinity) = x.
-  Value whole = b.both(b.compare(FP::OEQ, ay, infinity), b.compare(FP::OLT, ax, infinity));
+  Value whole = b.both(b.compare(FP::OEQ, ay, infinity),
+                       b.compare(FP::OLT, ax, infinity));
   return b.copySign(b.select(whole, ax, r), x);
 }

@@ -1,7 +1,8 @@
 //===- ScalarBuilder.h - Short names for scalar arithmetic -----*- C++ -*-===//
 //
-// Scalar arith and math operations at one insertion point. Every floating-point operation may be contracted (a * b + c rounded once);
-// nothing may be reassociated, and infinities and NaN keep their meaning.
+// Scalar arith and math operations at one insertion point. Every floating-point
+// operation may be contracted (a * b + c rounded once); nothing may be
+// reassociated, and infinities and NaN keep their meaning.
 //
 //===----------------------------------------------------------------------===//
 #ifndef LOCKSTEP_COMPILER_EMIT_MATH_SCALARBUILDER_H
@@ -34,9 +35,9 @@ public:
     return create<mlir::arith::ConstantOp>(mlir::FloatAttr::get(type, value));
   }
   Value integer(mlir::Type type, int64_t value) {
-    return create<mlir::arith::ConstantOp>(
-        mlir::IntegerAttr::get(type, llvm::APInt(type.getIntOrFloatBitWidth(),
-                                                 uint64_t(value), false, true)));
+    return create<mlir::arith::ConstantOp>(mlir::IntegerAttr::get(
+        type, llvm::APInt(type.getIntOrFloatBitWidth(), uint64_t(value), false,
+                          true)));
   }
   Value i64(int64_t value) { return integer(builder.getI64Type(), value); }
 

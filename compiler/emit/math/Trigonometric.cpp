@@ -1,7 +1,8 @@
 //===- Trigonometric.cpp - Sine, cosine, tangent, arc tangent -------------===//
 //
-// x = n pi/2 + r with |r| <= pi/4 in f64 arithmetic, where a fused product with a two-part pi/2 loses nothing; n mod 4 says which of sin r
-// and cos r is meant, and with which sign.
+// x = n pi/2 + r with |r| <= pi/4 in f64 arithmetic, where a fused product with
+// a two-part pi/2 loses nothing; n mod 4 says which of sin r and cos r is
+// meant, and with which sign.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/emit/math/FloatFormat.h"
@@ -30,21 +31,30 @@ static SineAndCosine reduceAngle(ScalarBuilder &b, Value x, bool precise) {
   r = b.fma(n.number, 1.49738490485916983294e-33, r);
   Value z = b.mul(r, r), s, c;
   if (precise) {
-    s = b.polynomial(z, {-1.66666666666666657e-01, 8.33333333333333148e-03, -1.98412698412645693e-04, 2.75573192189567318e-06, -2.50521061009266746e-08,
-                         1.60585109795353493e-10, -7.58549250782124013e-13});
-    c = b.polynomial(z, {4.16666666666666644e-02, -1.38888888888872414e-03, 2.48015872985334564e-05, -2.75573171524670406e-07, 2.08761216588711607e-09,
-                         -1.13808769481697168e-11});
+    s = b.polynomial(z, {-1.66666666666666657e-01, 8.33333333333333148e-03,
+                         -1.98412698412645693e-04, 2.75573192189567318e-06,
+                         -2.50521061009266746e-08, 1.60585109795353493e-10,
+                         -7.58549250782124013e-13});
+    c = b.polynomial(z, {4.16666666666666644e-02, -1.38888888888872414e-03,
+                         2.48015872985334564e-05, -2.75573171524670406e-07,
+                         2.08761216588711607e-09, -1.13808769481697168e-11});
   } else {
-    s = b.polynomial(z, {-1.66666666636240218e-01, 8.33333178567173018e-03, -1.98400391130122130e-04, 2.72438119752581052e-06});
-    c = b.polynomial(z, {4.16666645369460908e-02, -1.38882794496495376e-03, 2.45428963369446284e-05});
+    s = b.polynomial(z, {-1.66666666636240218e-01, 8.33333178567173018e-03,
+                         -1.98400391130122130e-04, 2.72438119752581052e-06});
+    c = b.polynomial(z, {4.16666645369460908e-02, -1.38882794496495376e-03,
+                         2.45428963369446284e-05});
   }
   Value one = b.constant(x.getType(), 1.0);
-  return {b.fma(b.mul(r, z), s, r), b.fma(b.mul(z, z), c, b.fma(z, b.constant(x.getType(), -0.5), one)), n.integer};
+  return {b.fma(b.mul(r, z), s, r),
+          b.fma(b.mul(z, z), c, b.fma(z, b.constant(x.getType(), -0.5), one)),
+          n.integer};
 }
 
 static Value bitSet(ScalarBuilder &b, Value integer, int64_t mask) {
-  Value masked = b.create<arith::AndIOp>(integer, b.integer(integer.getType(), mask));
-  return b.compare(arith::CmpIPredicate::ne, masked, b.integer(integer.getType(), 0));
+  Value masked =
+      b.create<arith::AndIOp>(integer, b.integer(integer.getType(), mask));
+  return b.compare(arith::CmpIPredicate::ne, masked,
+                   b.integer(integer.getType(), 0));
 }
 
 /// Runs `body` in f64 for an argument of either type.
@@ -61,18 +71,25 @@ static Value inDouble(ScalarBuilder &b, Value x, Body body) {
 static Value shiftedSine(ScalarBuilder &b, Value x, int64_t shift) {
   Value result = inDouble(b, x, [&](Value wide, bool precise) {
     SineAndCosine parts = reduceAngle(b, wide, precise);
-    Value quadrant = b.addInt(parts.quadrant, b.integer(parts.quadrant.getType(), shift));
+    Value quadrant =
+        b.addInt(parts.quadrant, b.integer(parts.quadrant.getType(), shift));
     Value value = b.select(bitSet(b, quadrant, 1), parts.cosine, parts.sine);
     return b.select(bitSet(b, quadrant, 2), b.neg(value), value);
   });
   if (shift)
     return result;
   // Keeps -0, and subnormal arguments.
-  return b.select(b.compare(FP::OLT, b.abs(x), x.getType().isF64() ? 1e-150 : 1e-18), x, result);
+  return b.select(
+      b.compare(FP::OLT, b.abs(x), x.getType().isF64() ? 1e-150 : 1e-18), x,
+      result);
 }
 
-Value lockstep::emit::emitSine(ScalarBuilder &b, Value x) { return shiftedSine(b, x, 0); }
-Value lockstep::emit::emitCosine(ScalarBuilder &b, Value x) { return shiftedSine(b, x, 1); }
+Value lockstep::emit::emitSine(ScalarBuilder &b, Value x) {
+  return shiftedSine(b, x, 0);
+}
+Value lockstep::emit::emitCosine(ScalarBuilder &b, Value x) {
+  return shiftedSine(b, x, 1);
+}
 
 Value lockstep::emit::emitTan(ScalarBuilder &b, Value x) {
   return inDouble(b, x, [&](Value wide, bool precise) {
@@ -89,14 +106,19 @@ static Value atanOfFraction(ScalarBuilder &b, Value x) {
   Type type = x.getType();
   Value upper = b.compare(FP::OGT, x, 0.41421356237309503);
   Value one = b.constant(type, 1.0), zero = b.constant(type, 0.0);
-  Value t = b.div(b.select(upper, b.sub(x, one), x), b.select(upper, b.add(x, one), one));
+  Value t = b.div(b.select(upper, b.sub(x, one), x),
+                  b.select(upper, b.add(x, one), one));
   Value z = b.mul(t, t), p;
   if (type.isF64())
-    p = b.polynomial(z, {-3.33333333333333315e-01, 1.99999999999997402e-01, -1.42857142856441077e-01, 1.11111111036453658e-01, -9.09090867943174730e-02,
-                         7.69229426393723548e-02, -6.66638750573232547e-02, 5.87850526225370540e-02, -5.22737720822896296e-02, 4.53775308762341401e-02,
+    p = b.polynomial(z, {-3.33333333333333315e-01, 1.99999999999997402e-01,
+                         -1.42857142856441077e-01, 1.11111111036453658e-01,
+                         -9.09090867943174730e-02, 7.69229426393723548e-02,
+                         -6.66638750573232547e-02, 5.87850526225370540e-02,
+                         -5.22737720822896296e-02, 4.53775308762341401e-02,
                          -3.42195681070778107e-02, 1.59021551597737024e-02});
   else
-    p = b.polynomial(z, {-3.333333135e-01, 1.999949068e-01, -1.426227540e-01, 1.072581783e-01, -6.393384188e-02});
+    p = b.polynomial(z, {-3.333333135e-01, 1.999949068e-01, -1.426227540e-01,
+                         1.072581783e-01, -6.393384188e-02});
   Value result = b.fma(b.mul(t, z), p, t);
   return b.add(result, b.select(upper, b.constant(type, halfPi / 2), zero));
 }
@@ -107,13 +129,16 @@ Value lockstep::emit::emitAtan(ScalarBuilder &b, Value x) {
 
 Value lockstep::emit::emitAtan2(ScalarBuilder &b, Value y, Value x) {
   Type type = x.getType();
-  Value ax = b.abs(x), ay = b.abs(y), one = b.constant(type, 1.0), zero = b.constant(type, 0.0);
+  Value ax = b.abs(x), ay = b.abs(y), one = b.constant(type, 1.0),
+        zero = b.constant(type, 0.0);
   Value steep = b.compare(FP::OGT, ay, ax);
   Value small = b.select(steep, ax, ay), large = b.select(steep, ay, ax);
   // 0 / 0 counts as 0, infinity / infinity as 1.
   Value fraction = b.div(small, large);
   fraction = b.select(b.compare(FP::OEQ, large, 0.0), zero, fraction);
-  fraction = b.select(b.compare(FP::OEQ, small, std::numeric_limits<double>::infinity()), one, fraction);
+  fraction = b.select(
+      b.compare(FP::OEQ, small, std::numeric_limits<double>::infinity()), one,
+      fraction);
   Value angle = atanOfFraction(b, fraction);
   angle = b.select(steep, b.sub(b.constant(type, halfPi), angle), angle);
   Value left = b.compare(FP::OLT, b.copySign(one, x), 0.0);

@@ -11,7 +11,8 @@ LLD_HAS_DRIVER(elf)
 
 using namespace lockstep::emit;
 
-static bool writeFile(llvm::StringRef path, llvm::ArrayRef<char> bytes, std::string &error) {
+static bool writeFile(llvm::StringRef path, llvm::ArrayRef<char> bytes,
+                      std::string &error) {
   std::error_code code;
   llvm::raw_fd_ostream file(path, code);
   if (!code) {
@@ -25,19 +26,32 @@ static bool writeFile(llvm::StringRef path, llvm::ArrayRef<char> bytes, std::str
   return !code;
 }
 
-std::string lockstep::emit::linkSharedObject(llvm::ArrayRef<llvm::SmallVector<char, 0>> objects, std::string &error) {
+std::string lockstep::emit::linkSharedObject(
+    llvm::ArrayRef<llvm::SmallVector<char, 0>> objects, std::string &error) {
   // The linker's library works on files and keeps global state.
   static std::mutex linker;
   std::lock_guard<std::mutex> lock(linker);
   llvm::SmallString<128> directory;
-  if (std::error_code code = llvm::sys::fs::createUniqueDirectory("lockstep-link", directory)) {
+  if (std::error_code code =
+          llvm::sys::fs::createUniqueDirectory("lockstep-link", directory)) {
     error = "cannot make a temporary directory: " + code.message();
     return {};
   }
-  llvm::scope_exit cleanUp([&] { llvm::sys::fs::remove_directories(directory); });
+  llvm::scope_exit cleanUp(
+      [&] { llvm::sys::fs::remove_directories(directory); });
 
   std::string output = (directory + "/kernels.so").str();
-  std::vector<std::string> arguments{"ld.lld", "-shared", "-o", output, "--hash-style=gnu", "--build-id=none", "--no-undefined", "-z", "noexecstack", "--strip-all", "--threads=1"};
+  std::vector<std::string> arguments{"ld.lld",
+                                     "-shared",
+                                     "-o",
+                                     output,
+                                     "--hash-style=gnu",
+                                     "--build-id=none",
+                                     "--no-undefined",
+                                     "-z",
+                                     "noexecstack",
+                                     "--strip-all",
+                                     "--threads=1"};
   for (size_t i = 0; i < objects.size(); ++i) {
     arguments.push_back((directory + "/" + llvm::Twine(i) + ".o").str());
     if (!writeFile(arguments.back(), objects[i], error))
@@ -48,12 +62,14 @@ std::string lockstep::emit::linkSharedObject(llvm::ArrayRef<llvm::SmallVector<ch
     pointers.push_back(argument.c_str());
   std::string messages;
   llvm::raw_string_ostream stream(messages);
-  lld::Result result = lld::lldMain(pointers, stream, stream, {{lld::Gnu, &lld::elf::link}});
+  lld::Result result =
+      lld::lldMain(pointers, stream, stream, {{lld::Gnu, &lld::elf::link}});
   if (result.retCode != 0) {
     error = "the kernels cannot be linked: " + messages;
     return {};
   }
-  auto file = llvm::MemoryBuffer::getFile(output, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  auto file = llvm::MemoryBuffer::getFile(output, /*IsText=*/false,
+                                          /*RequiresNullTerminator=*/false);
   if (!file) {
     error = "cannot read the linked kernels: " + file.getError().message();
     return {};

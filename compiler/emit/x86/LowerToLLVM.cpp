@@ -22,7 +22,9 @@ void emit::loadEmitDialects(MLIRContext &context) {
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
   context.appendDialectRegistry(registry);
-  context.loadDialect<LLVM::LLVMDialect, scf::SCFDialect, cf::ControlFlowDialect, arith::ArithDialect, math::MathDialect, train::TrainDialect>();
+  context.loadDialect<LLVM::LLVMDialect, scf::SCFDialect,
+                      cf::ControlFlowDialect, arith::ArithDialect,
+                      math::MathDialect, train::TrainDialect>();
 }
 
 static constexpr llvm::StringLiteral kLoopAnnotation = "llvm.loop_annotation";
@@ -47,9 +49,11 @@ static LogicalResult convert(ModuleOp module) {
   target.addLegalOp<ModuleOp>();
   if (failed(applyFullConversion(module, target, std::move(patterns))))
     return failure();
-  // Loop annotations come along as attributes that mean nothing to the branch; its own is what the translation reads.
+  // Loop annotations come along as attributes that mean nothing to the branch;
+  // its own is what the translation reads.
   module.walk([](LLVM::BrOp branch) {
-    if (auto annotation = branch->getAttrOfType<LLVM::LoopAnnotationAttr>(kLoopAnnotation)) {
+    if (auto annotation =
+            branch->getAttrOfType<LLVM::LoopAnnotationAttr>(kLoopAnnotation)) {
       branch->removeAttr(kLoopAnnotation);
       branch.setLoopAnnotationAttr(annotation);
     }
@@ -57,7 +61,8 @@ static LogicalResult convert(ModuleOp module) {
   return success();
 }
 
-std::unique_ptr<llvm::Module> emit::lowerToLLVM(ModuleOp module, llvm::LLVMContext &context) {
+std::unique_ptr<llvm::Module> emit::lowerToLLVM(ModuleOp module,
+                                                llvm::LLVMContext &context) {
   if (failed(convert(module)))
     return nullptr;
   return translateModuleToLLVMIR(module, context, "kernels");

@@ -12,9 +12,11 @@ class Module;
 
 namespace lockstep::emit {
 
-/// Lowers the kernels' functions (llvm.func with scf, arith and math inside) and translates them. Null, with an error emitted, where an
-/// operation has no lowering. Several threads may lower different modules of one MLIR context.
-std::unique_ptr<llvm::Module> lowerToLLVM(mlir::ModuleOp module, llvm::LLVMContext &context);
+/// Lowers the kernels' functions (llvm.func with scf, arith and math inside)
+/// and translates them. Null, with an error emitted, where an operation has no
+/// lowering. Several threads may lower different modules of one MLIR context.
+std::unique_ptr<llvm::Module> lowerToLLVM(mlir::ModuleOp module,
+                                          llvm::LLVMContext &context);
 
 } // namespace lockstep::emit
 

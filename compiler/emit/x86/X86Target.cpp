@@ -1,7 +1,8 @@
 //===- X86Target.cpp - x86-64 shared objects ------------------------------===//
 //
-// Kernels are compiled in groups, one LLVM module and context each, by as many threads as there are cores; the groups depend on the
-// kernels alone, so that the bytes do not depend on the threads.
+// Kernels are compiled in groups, one LLVM module and context each, by as many
+// threads as there are cores; the groups depend on the kernels alone, so that
+// the bytes do not depend on the threads.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/emit/x86/X86Target.h"
@@ -24,7 +25,10 @@ static constexpr size_t kernelsPerGroup = 4;
 
 static bool hostHasV4() {
   llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
-  return llvm::all_of(llvm::ArrayRef<llvm::StringRef>{"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}, [&](llvm::StringRef name) { return features.lookup(name); });
+  return llvm::all_of(
+      llvm::ArrayRef<llvm::StringRef>{"avx512f", "avx512bw", "avx512cd",
+                                      "avx512dq", "avx512vl"},
+      [&](llvm::StringRef name) { return features.lookup(name); });
 }
 
 std::unique_ptr<Target> Target::create(llvm::StringRef name) {
@@ -48,26 +52,35 @@ static void initializeX86() {
 static std::unique_ptr<llvm::TargetMachine> createMachine(llvm::StringRef cpu) {
   llvm::Triple triple("x86_64-unknown-linux-gnu");
   std::string error;
-  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
+  const llvm::Target *target =
+      llvm::TargetRegistry::lookupTarget(triple, error);
   if (!target)
     return nullptr;
-  return std::unique_ptr<llvm::TargetMachine>(
-      target->createTargetMachine(triple, cpu, "", llvm::TargetOptions(), llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Default));
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
+      triple, cpu, "", llvm::TargetOptions(), llvm::Reloc::PIC_, std::nullopt,
+      llvm::CodeGenOptLevel::Default));
 }
 
-/// Everything is inside the object: no function of a library may be assumed, not even memset.
+/// Everything is inside the object: no function of a library may be assumed,
+/// not even memset.
 static llvm::TargetLibraryInfoImpl getNoLibrary(const llvm::Triple &triple) {
   llvm::TargetLibraryInfoImpl library(triple);
   library.disableAllFunctions();
   return library;
 }
 
-// The code is straight loops over SSA values already: what is left is to simplify, hoist, take conditions of the row out of loops, vectorise and
+// The code is straight loops over SSA values already: what is left is to
+// simplify, hoist, take conditions of the row out of loops, vectorise and
 // unroll. LLVM's default pipeline takes longer for the same code.
 static constexpr const char *loopPipeline =
-    "function(simplifycfg,early-cse<memssa>,instcombine<no-verify-fixpoint>,loop-mssa(loop-rotate,licm,simple-loop-unswitch<nontrivial>),simplifycfg,instcombine<no-verify-fixpoint>,"
-    "loop(indvars,loop-deletion,loop-unroll-full),early-cse<memssa>,instcombine<no-verify-fixpoint>,loop-vectorize,instcombine<no-verify-fixpoint>,simplifycfg,early-cse<memssa>,"
-    "loop-mssa(licm),loop-unroll<O3>,instcombine<no-verify-fixpoint>,simplifycfg,adce)";
+    "function(simplifycfg,early-cse<memssa>,instcombine<no-verify-fixpoint>,"
+    "loop-mssa(loop-rotate,licm,simple-loop-unswitch<nontrivial>),simplifycfg,"
+    "instcombine<no-verify-fixpoint>,"
+    "loop(indvars,loop-deletion,loop-unroll-full),early-cse<memssa>,"
+    "instcombine<no-verify-fixpoint>,loop-vectorize,instcombine<no-verify-"
+    "fixpoint>,simplifycfg,early-cse<memssa>,"
+    "loop-mssa(licm),loop-unroll<O3>,instcombine<no-verify-fixpoint>,"
+    "simplifycfg,adce)";
 
 static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::PipelineTuningOptions tuning;
@@ -92,11 +105,16 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   passes.run(module, modules);
 }
 
-LogicalResult X86Target::compileGroup(llvm::MutableArrayRef<GeneratedKernel> kernels, llvm::CodeGenFileType type, llvm::SmallVectorImpl<char> &bytes) const {
+LogicalResult
+X86Target::compileGroup(llvm::MutableArrayRef<GeneratedKernel> kernels,
+                        llvm::CodeGenFileType type,
+                        llvm::SmallVectorImpl<char> &bytes) const {
   Location loc = kernels.front().kernel.getLoc();
-  OwningOpRef<ModuleOp> module(ModuleOp::create(UnknownLoc::get(loc.getContext())));
+  OwningOpRef<ModuleOp> module(
+      ModuleOp::create(UnknownLoc::get(loc.getContext())));
   for (GeneratedKernel &entry : kernels) {
-    FailureOr<KernelShape> shape = emitKernel(entry.kernel, entry.symbol, *module);
+    FailureOr<KernelShape> shape =
+        emitKernel(entry.kernel, entry.symbol, *module);
     if (failed(shape))
       return failure();
     entry.shape = *shape;
@@ -119,14 +137,17 @@ LogicalResult X86Target::compileGroup(llvm::MutableArrayRef<GeneratedKernel> ker
   optimize(*code, *machine);
   llvm::raw_svector_ostream stream(bytes);
   llvm::legacy::PassManager passes;
-  passes.add(new llvm::TargetLibraryInfoWrapperPass(getNoLibrary(machine->getTargetTriple())));
+  passes.add(new llvm::TargetLibraryInfoWrapperPass(
+      getNoLibrary(machine->getTargetTriple())));
   if (machine->addPassesToEmitFile(passes, stream, nullptr, type))
     return mlir::emitError(loc, "LLVM cannot write x86-64 objects");
   passes.run(*code);
   return success();
 }
 
-LogicalResult X86Target::compile(ModuleOp module, llvm::MutableArrayRef<GeneratedKernel> kernels, std::string &object) {
+LogicalResult X86Target::compile(ModuleOp module,
+                                 llvm::MutableArrayRef<GeneratedKernel> kernels,
+                                 std::string &object) {
   initializeX86();
   loadEmitDialects(*module.getContext());
   size_t groups = llvm::divideCeil(kernels.size(), kernelsPerGroup);
@@ -136,11 +157,18 @@ LogicalResult X86Target::compile(ModuleOp module, llvm::MutableArrayRef<Generate
   auto work = [&] {
     for (size_t i; (i = next++) < groups && !failed;) {
       size_t first = i * kernelsPerGroup;
-      if (mlir::failed(compileGroup(kernels.slice(first, std::min(kernelsPerGroup, kernels.size() - first)), llvm::CodeGenFileType::ObjectFile, objects[i])))
+      if (mlir::failed(compileGroup(
+              kernels.slice(first,
+                            std::min(kernelsPerGroup, kernels.size() - first)),
+              llvm::CodeGenFileType::ObjectFile, objects[i])))
         failed = true;
     }
   };
-  size_t threads = module.getContext()->isMultithreadingEnabled() ? std::min<size_t>(std::max(1u, std::thread::hardware_concurrency()), 8) : 1;
+  size_t threads =
+      module.getContext()->isMultithreadingEnabled()
+          ? std::min<size_t>(std::max(1u, std::thread::hardware_concurrency()),
+                             8)
+          : 1;
   std::vector<std::thread> helpers;
   for (size_t i = 1; i < std::min(threads, groups); ++i)
     helpers.emplace_back(work);
@@ -156,7 +184,10 @@ LogicalResult X86Target::compile(ModuleOp module, llvm::MutableArrayRef<Generate
   return success();
 }
 
-LogicalResult X86Target::compileToAssembly(ModuleOp module, llvm::MutableArrayRef<GeneratedKernel> kernels, std::string &assembly) {
+LogicalResult
+X86Target::compileToAssembly(ModuleOp module,
+                             llvm::MutableArrayRef<GeneratedKernel> kernels,
+                             std::string &assembly) {
   initializeX86();
   loadEmitDialects(*module.getContext());
   llvm::SmallVector<char, 0> bytes;

@@ -11,19 +11,30 @@ class X86Target : public Target {
 public:
   explicit X86Target(llvm::StringRef level) : level(level) {}
   llvm::StringRef getName() const override { return level; }
-  mlir::LogicalResult compile(mlir::ModuleOp module, llvm::MutableArrayRef<GeneratedKernel> kernels, std::string &object) override;
+  mlir::LogicalResult compile(mlir::ModuleOp module,
+                              llvm::MutableArrayRef<GeneratedKernel> kernels,
+                              std::string &object) override;
 
-  /// The assembly of the kernels, for people (lockstep-compile --dump-ir-dir, and to check vectorisation).
-  mlir::LogicalResult compileToAssembly(mlir::ModuleOp module, llvm::MutableArrayRef<GeneratedKernel> kernels, std::string &assembly);
+  /// The assembly of the kernels, for people (lockstep-compile --dump-ir-dir,
+  /// and to check vectorisation).
+  mlir::LogicalResult
+  compileToAssembly(mlir::ModuleOp module,
+                    llvm::MutableArrayRef<GeneratedKernel> kernels,
+                    std::string &assembly);
 
 private:
-  mlir::LogicalResult compileGroup(llvm::MutableArrayRef<GeneratedKernel> kernels, llvm::CodeGenFileType type, llvm::SmallVectorImpl<char> &bytes) const;
+  mlir::LogicalResult
+  compileGroup(llvm::MutableArrayRef<GeneratedKernel> kernels,
+               llvm::CodeGenFileType type,
+               llvm::SmallVectorImpl<char> &bytes) const;
 
   std::string level;
 };
 
-/// Links relocatable objects to a shared object without dependencies. Empty `error` on success.
-std::string linkSharedObject(llvm::ArrayRef<llvm::SmallVector<char, 0>> objects, std::string &error);
+/// Links relocatable objects to a shared object without dependencies. Empty
+/// `error` on success.
+std::string linkSharedObject(llvm::ArrayRef<llvm::SmallVector<char, 0>> objects,
+                             std::string &error);
 
 } // namespace lockstep::emit
 
