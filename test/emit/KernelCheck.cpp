@@ -57,8 +57,8 @@ struct AlignedBytes {
   }
   char *data() { return lines.front().bytes; }
   const char *data() const { return lines.front().bytes; }
-  bool operator!=(const AlignedBytes &other) const {
-    return std::memcmp(data(), other.data(), size) != 0;
+  bool operator==(const AlignedBytes &other) const {
+    return std::memcmp(data(), other.data(), size) == 0;
   }
   size_t size;
   std::vector<Line> lines;
