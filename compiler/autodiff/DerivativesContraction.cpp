@@ -115,9 +115,9 @@ struct DotGeneralRule : GradientRule<DotGeneralRule, DotGeneralOp> {
 };
 
 //===--- Convolutions: y = conv(x, w), and its gradients dx = A(dy, w), dw =
-//B(x, dy); all three are bilinear and one
+// B(x, dy); all three are bilinear and one
 //===--- another's adjoints, so each of the six derivatives is one of the three
-//again.
+// again.
 
 template <typename OpT>
 Value convolve(GradientBuilder &g, OpT op, Value input, Value filter) {

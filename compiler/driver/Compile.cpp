@@ -1,7 +1,8 @@
 //===- Compile.cpp - The phases in order ----------------------------------===//
 //
-// A compilation is a module that goes through the phases. This file reads the input, runs one phase after the other, writes the
-// IR where it was asked for, and the artifact at the end. What a phase does is its stage's business.
+// A compilation is a module that goes through the phases. This file reads the
+// input, runs one phase after the other, writes the IR where it was asked for,
+// and the artifact at the end. What a phase does is its stage's business.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/driver/Compile.h"
@@ -31,7 +32,8 @@ namespace {
 
 class Compilation {
 public:
-  explicit Compilation(const CompileOptions &options) : options(options), context(makeRegistry()), diagnostics(context) {}
+  explicit Compilation(const CompileOptions &options)
+      : options(options), context(makeRegistry()), diagnostics(context) {}
 
   Status run();
 
@@ -64,11 +66,15 @@ private:
 
 Status Compilation::checkOptions() const {
   if (options.from > options.to)
-    return usageError(std::string("--compile-from ") + phaseName(options.from) + " comes after --compile-to " + phaseName(options.to));
+    return usageError(std::string("--compile-from ") + phaseName(options.from) +
+                      " comes after --compile-to " + phaseName(options.to));
   if (options.output.empty())
-    return usageError("an output is needed").remedy("give -o FILE, or -o - for IR on standard output");
-  if (options.lrSchedule != "constant" && options.totalSteps <= options.warmupSteps)
-    return usageError("--lr-schedule " + options.lrSchedule + " needs --total-steps above --warmup-steps");
+    return usageError("an output is needed")
+        .remedy("give -o FILE, or -o - for IR on standard output");
+  if (options.lrSchedule != "constant" &&
+      options.totalSteps <= options.warmupSteps)
+    return usageError("--lr-schedule " + options.lrSchedule +
+                      " needs --total-steps above --warmup-steps");
   if (options.nesterov && options.momentum <= 0)
     return usageError("--nesterov needs --momentum");
   return Status::success();
@@ -77,10 +83,14 @@ Status Compilation::checkOptions() const {
 Status Compilation::enableReport() {
   if (options.report.empty())
     return Status::success();
-  remark::RemarkCategories categories{/*all=*/".*", std::nullopt, std::nullopt, std::nullopt, std::nullopt};
-  if (failed(remark::enableOptimizationRemarksWithLLVMStreamer(context, options.report, llvm::remarks::Format::YAML,
-                                                               std::make_unique<remark::RemarkEmittingPolicyAll>(), categories)))
-    return inputError("the report cannot be written").at(options.report).remedy("check that the folder exists and is writable");
+  remark::RemarkCategories categories{/*all=*/".*", std::nullopt, std::nullopt,
+                                      std::nullopt, std::nullopt};
+  if (failed(remark::enableOptimizationRemarksWithLLVMStreamer(
+          context, options.report, llvm::remarks::Format::YAML,
+          std::make_unique<remark::RemarkEmittingPolicyAll>(), categories)))
+    return inputError("the report cannot be written")
+        .at(options.report)
+        .remedy("check that the folder exists and is writable");
   return Status::success();
 }
 
@@ -90,12 +100,14 @@ Status Compilation::readModel() {
   weightOptions.weights = options.weights;
   weightOptions.init = options.init;
   weightOptions.ties = options.ties;
-  LOCKSTEP_ASSIGN_OR_RETURN(weights, pt2::buildWeightStore(file, weightOptions));
+  LOCKSTEP_ASSIGN_OR_RETURN(weights,
+                            pt2::buildWeightStore(file, weightOptions));
   ImportOptions importOptions;
   if (options.globalBatchSize > 0)
     importOptions.globalBatchSize = options.globalBatchSize;
   importOptions.wholeInputs = options.whole;
-  FailureOr<OwningOpRef<ModuleOp>> imported = importProgram(context, file.program, importOptions, *weights);
+  FailureOr<OwningOpRef<ModuleOp>> imported =
+      importProgram(context, file.program, importOptions, *weights);
   if (failed(imported))
     return diagnostics.takeError("import").at(options.input);
   module = std::move(*imported);
@@ -123,8 +135,10 @@ StepOptions Compilation::stepOptions() const {
   step.beta1 = options.betas[0];
   step.beta2 = options.betas[1];
   step.eps = options.eps;
-  step.weightDecay = options.weightDecay.value_or(options.optimizer == "adamw" ? 0.01 : 0.0);
-  step.weightDecayExclude.assign(options.weightDecayExclude.begin(), options.weightDecayExclude.end());
+  step.weightDecay =
+      options.weightDecay.value_or(options.optimizer == "adamw" ? 0.01 : 0.0);
+  step.weightDecayExclude.assign(options.weightDecayExclude.begin(),
+                                 options.weightDecayExclude.end());
   step.gradClip = options.gradClip.value_or(0);
   step.accumulationSteps = options.gradientAccumulationSteps;
   step.localBatchNorm = options.batchNorm == "local";
@@ -177,13 +191,18 @@ Status Compilation::printIr(const std::string &path) const {
   std::error_code error;
   llvm::ToolOutputFile file(path, error, llvm::sys::fs::OF_Text);
   if (error)
-    return inputError("cannot be written: " + error.message()).at(path).remedy("check that the folder exists and is writable");
-  (*module)->print(file.os(), OpPrintingFlags().enableDebugInfo(path != "-", /*prettyForm=*/false));
+    return inputError("cannot be written: " + error.message())
+        .at(path)
+        .remedy("check that the folder exists and is writable");
+  (*module)->print(file.os(), OpPrintingFlags().enableDebugInfo(
+                                  path != "-", /*prettyForm=*/false));
   file.os().flush();
   if (file.os().has_error()) {
     std::string message = file.os().error().message();
     file.os().clear_error();
-    return inputError("cannot be written: " + message).at(path).remedy("free some space or choose another place");
+    return inputError("cannot be written: " + message)
+        .at(path)
+        .remedy("free some space or choose another place");
   }
   file.keep();
   return Status::success();
@@ -192,21 +211,37 @@ Status Compilation::printIr(const std::string &path) const {
 Status Compilation::dump(Phase phase) const {
   if (options.dumpIrDir.empty())
     return Status::success();
-  if (std::error_code error = llvm::sys::fs::create_directories(options.dumpIrDir))
-    return inputError("cannot be made: " + error.message()).at(options.dumpIrDir);
+  if (std::error_code error =
+          llvm::sys::fs::create_directories(options.dumpIrDir))
+    return inputError("cannot be made: " + error.message())
+        .at(options.dumpIrDir);
   llvm::SmallString<128> path(options.dumpIrDir);
-  llvm::sys::path::append(path, std::to_string(static_cast<int>(phase)) + "-" + phaseName(phase) + ".mlir");
+  llvm::sys::path::append(path, std::to_string(static_cast<int>(phase)) + "-" +
+                                    phaseName(phase) + ".mlir");
   return printIr(std::string(path));
 }
 
 static void printSummary(const artifact::PlanT &plan) {
   const artifact::SummaryT &s = *plan.summary;
-  llvm::outs() << plan.model << ": " << s.parameters << " parameters (" << s.parameters_decayed << " with weight decay), " << plan.loss << ", " << plan.optimizer << "\n";
-  llvm::outs() << "labels: " << (plan.labels.empty() ? "none" : plan.labels) << (plan.labels_rule == artifact::LabelsRule::NextToken ? ", the tokens shifted by one" : plan.labels_rule == artifact::LabelsRule::SameTokens ? ", the tokens themselves" : "") << "\n";
-  llvm::outs() << "batch: " << plan.global_batch << " samples over " << plan.ranks << (plan.ranks == 1 ? " rank" : " ranks") << ", " << s.batch_per_rank << " each";
+  llvm::outs() << plan.model << ": " << s.parameters << " parameters ("
+               << s.parameters_decayed << " with weight decay), " << plan.loss
+               << ", " << plan.optimizer << "\n";
+  llvm::outs() << "labels: " << (plan.labels.empty() ? "none" : plan.labels)
+               << (plan.labels_rule == artifact::LabelsRule::NextToken
+                       ? ", the tokens shifted by one"
+                   : plan.labels_rule == artifact::LabelsRule::SameTokens
+                       ? ", the tokens themselves"
+                       : "")
+               << "\n";
+  llvm::outs() << "batch: " << plan.global_batch << " samples over "
+               << plan.ranks << (plan.ranks == 1 ? " rank" : " ranks") << ", "
+               << s.batch_per_rank << " each";
   if (s.tokens_per_step > 0)
     llvm::outs() << ", " << s.tokens_per_step << " tokens per step";
-  llvm::outs() << "\nplan: " << s.kernels << " kernels, " << s.collectives << " collectives per step, peak memory " << llvm::format("%.1f", s.peak_bytes / 1048576.0) << " MiB per rank\n";
+  llvm::outs() << "\nplan: " << s.kernels << " kernels, " << s.collectives
+               << " collectives per step, peak memory "
+               << llvm::format("%.1f", s.peak_bytes / 1048576.0)
+               << " MiB per rank\n";
 }
 
 Status Compilation::emit() {
@@ -218,7 +253,9 @@ Status Compilation::emit() {
   emitOptions.optimizer = options.optimizer;
   emitOptions.ranks = options.ranks;
   artifact::PlanT plan;
-  if (failed(emit::emitArtifact(*module, emitOptions, weights ? &*weights : nullptr, options.output, &plan)))
+  if (failed(emit::emitArtifact(*module, emitOptions,
+                                weights ? &*weights : nullptr, options.output,
+                                &plan)))
     return diagnostics.takeError("emit").at(options.output);
   if (!options.quiet)
     printSummary(plan);
@@ -233,7 +270,8 @@ Status Compilation::run() {
   if (fromModel)
     LOCKSTEP_RETURN_IF_ERROR(dump(Phase::Import));
   // Resuming from a phase means from what that phase made.
-  for (int i = static_cast<int>(options.from) + 1; i <= static_cast<int>(options.to); ++i) {
+  for (int i = static_cast<int>(options.from) + 1;
+       i <= static_cast<int>(options.to); ++i) {
     Phase phase = static_cast<Phase>(i);
     if (phase == Phase::Emit)
       return emit();
@@ -243,6 +281,8 @@ Status Compilation::run() {
   return printIr(options.output);
 }
 
-Status compile(const CompileOptions &options) { return Compilation(options).run(); }
+Status compile(const CompileOptions &options) {
+  return Compilation(options).run();
+}
 
 } // namespace lockstep

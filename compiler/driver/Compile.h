@@ -7,7 +7,8 @@
 
 namespace lockstep {
 
-/// Runs the phases options.from to options.to and writes what the last one made to options.output. Prints a summary unless `quiet`.
+/// Runs the phases options.from to options.to and writes what the last one made
+/// to options.output. Prints a summary unless `quiet`.
 Status compile(const CompileOptions &options);
 
 } // namespace lockstep

@@ -10,8 +10,17 @@
 
 namespace lockstep {
 
-/// The stages in order; each can be stopped after and resumed from (--compile-to, --compile-from).
-enum class Phase { Import, Precision, Autodiff, Partition, Fuse, Schedule, Emit };
+/// The stages in order; each can be stopped after and resumed from
+/// (--compile-to, --compile-from).
+enum class Phase {
+  Import,
+  Precision,
+  Autodiff,
+  Partition,
+  Fuse,
+  Schedule,
+  Emit
+};
 
 /// The flag's spelling of a phase: "import", ...
 const char *phaseName(Phase phase);
@@ -25,7 +34,8 @@ struct CompileOptions {
 
   // The loss
   std::string loss = "cross_entropy"; ///< cross_entropy, mse or output:I
-  std::string labels = "labels";      ///< name of the labels in the data, or next-token
+  std::string labels =
+      "labels"; ///< name of the labels in the data, or next-token
   int64_t classDim = -1;
   double labelSmoothing = 0;
   int64_t ignoreIndex = -100;
@@ -47,18 +57,19 @@ struct CompileOptions {
   int64_t gradientAccumulationSteps = 1;
 
   // Shapes, weights, layout
-  int64_t globalBatchSize = 0;       ///< 0: the graph's
-  std::string weights;               ///< empty: the graph's own; "none": drawn at start by `init`
+  int64_t globalBatchSize = 0; ///< 0: the graph's
+  std::string
+      weights; ///< empty: the graph's own; "none": drawn at start by `init`
   std::string init = "normal:0.02";
-  std::vector<std::string> ties;     ///< "A=B"
+  std::vector<std::string> ties; ///< "A=B"
   uint64_t seed = 0;
   int64_t ranks = 1;
-  std::string topology;              ///< empty: a box with `ranks` CPU ranks
+  std::string topology; ///< empty: a box with `ranks` CPU ranks
   std::string target = "x86-64-v3";
-  std::string batchNorm = "global";  ///< or local
-  std::vector<std::string> whole;    ///< inputs that are whole on every rank
+  std::string batchNorm = "global"; ///< or local
+  std::vector<std::string> whole;   ///< inputs that are whole on every rank
   std::string precision = "f32";
-  int64_t memoryLimit = 0;           ///< bytes per rank; 0: none
+  int64_t memoryLimit = 0; ///< bytes per rank; 0: none
 
   // Stages and reports
   Phase from = Phase::Import;

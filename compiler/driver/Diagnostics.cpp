@@ -5,11 +5,14 @@
 
 using namespace mlir;
 
-/// The file position and the node name that a location holds; the first of each wins.
+/// The file position and the node name that a location holds; the first of each
+/// wins.
 static void findParts(Location location, std::string &file, std::string &name) {
   if (auto position = dyn_cast<FileLineColLoc>(location)) {
     if (file.empty())
-      file = (position.getFilename().getValue() + ":" + Twine(position.getLine())).str();
+      file =
+          (position.getFilename().getValue() + ":" + Twine(position.getLine()))
+              .str();
   } else if (auto named = dyn_cast<NameLoc>(location)) {
     if (name.empty())
       name = named.getName().str();
@@ -39,7 +42,8 @@ lockstep::DiagnosticCollector::DiagnosticCollector(MLIRContext &context)
 void lockstep::DiagnosticCollector::collect(Diagnostic &diagnostic) {
   if (diagnostic.getSeverity() == DiagnosticSeverity::Warning) {
     std::string place = describeLocation(diagnostic.getLocation());
-    llvm::errs() << "warning: " << (place.empty() ? "" : place + ": ") << diagnostic.str() << "\n";
+    llvm::errs() << "warning: " << (place.empty() ? "" : place + ": ")
+                 << diagnostic.str() << "\n";
     return;
   }
   if (diagnostic.getSeverity() != DiagnosticSeverity::Error || !what.empty())
@@ -48,13 +52,16 @@ void lockstep::DiagnosticCollector::collect(Diagnostic &diagnostic) {
   where = describeLocation(diagnostic.getLocation());
   // MLIR attaches the operation's text, which says nothing to a user.
   for (Diagnostic &note : diagnostic.getNotes())
-    if (std::string text = note.str(); !StringRef(text).starts_with("see current operation"))
+    if (std::string text = note.str();
+        !StringRef(text).starts_with("see current operation"))
       remedy += (remedy.empty() ? "" : "; ") + text;
 }
 
-lockstep::Status lockstep::DiagnosticCollector::takeError(const std::string &stage) {
+lockstep::Status
+lockstep::DiagnosticCollector::takeError(const std::string &stage) {
   if (what.empty())
-    return internalFault("the stage '" + stage + "' failed without saying why").remedy("please report this with the model");
+    return internalFault("the stage '" + stage + "' failed without saying why")
+        .remedy("please report this with the model");
   Status status = inputError(std::move(what));
   if (!where.empty())
     status = std::move(status).at(where);

@@ -17,7 +17,8 @@
 using namespace mlir;
 
 void lockstep::registerAllDialects(DialectRegistry &registry) {
-  registry.insert<func::FuncDialect, train::TrainDialect, dist::DistDialect, plan::PlanDialect>();
+  registry.insert<func::FuncDialect, train::TrainDialect, dist::DistDialect,
+                  plan::PlanDialect>();
   registerEvaluableExternalModels(registry);
   registerDifferentiableExternalModels(registry);
   registerCostedExternalModels(registry);

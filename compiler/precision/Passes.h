@@ -1,7 +1,8 @@
 //===- Passes.h - The stage precision ---------------------------*- C++ -*-===//
 //
-// Decides in which element types the program computes, between import (which keeps the graph's) and autodiff (which derives
-// gradients in the types it finds).
+// Decides in which element types the program computes, between import (which
+// keeps the graph's) and autodiff (which derives gradients in the types it
+// finds).
 //
 //===----------------------------------------------------------------------===//
 #ifndef LOCKSTEP_COMPILER_PRECISION_PASSES_H

@@ -10,9 +10,13 @@ namespace lockstep {
 #include "compiler/precision/Passes.h.inc"
 } // namespace lockstep
 
-void lockstep::buildPrecisionPipeline(OpPassManager &manager) { manager.addPass(createVerifyFullPrecisionPass()); }
+void lockstep::buildPrecisionPipeline(OpPassManager &manager) {
+  manager.addPass(createVerifyFullPrecisionPass());
+}
 
 void lockstep::registerPrecisionPasses() {
   registerVerifyFullPrecisionPass();
-  PassPipelineRegistration<>("lockstep-precision-pipeline", "Decides element types: full precision", buildPrecisionPipeline);
+  PassPipelineRegistration<>("lockstep-precision-pipeline",
+                             "Decides element types: full precision",
+                             buildPrecisionPipeline);
 }

@@ -11,17 +11,21 @@ using namespace mlir;
 
 static bool isNarrow(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
-  auto element = tensor ? dyn_cast<FloatType>(tensor.getElementType()) : FloatType();
+  auto element =
+      tensor ? dyn_cast<FloatType>(tensor.getElementType()) : FloatType();
   return element && element.getWidth() < 32;
 }
 
 namespace {
 
-struct VerifyFullPrecision : lockstep::impl::VerifyFullPrecisionPassBase<VerifyFullPrecision> {
+struct VerifyFullPrecision
+    : lockstep::impl::VerifyFullPrecisionPassBase<VerifyFullPrecision> {
   void runOnOperation() override {
     WalkResult result = getOperation().walk([](Operation *op) {
       auto report = [&](Type type) {
-        op->emitError("computes in ") << cast<RankedTensorType>(type).getElementType() << ", but --precision f32 needs float32 throughout";
+        op->emitError("computes in ")
+            << cast<RankedTensorType>(type).getElementType()
+            << ", but --precision f32 needs float32 throughout";
         return WalkResult::interrupt();
       };
       if (auto function = dyn_cast<func::FuncOp>(op))

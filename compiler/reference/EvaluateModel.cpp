@@ -38,7 +38,7 @@ static LogicalResult evaluateSoftmax(Op op, Operands operands,
 }
 
 //===--- Norms: rows of elements that share mean and rstd, and weights that rows
-//share ---===//
+// share ---===//
 
 namespace {
 

@@ -1,5 +1,5 @@
 //===- DecomposeAttention.cpp - Softmax, attention, embedding as primitive
-//operations -===//
+// operations -===//
 //
 // Every exponential is of a difference to the row's maximum, so none overflows.
 // Masks that follow from positions (causal, window) compare two iotas of shape

@@ -49,7 +49,7 @@ public:
                    int64_t dimension);
 
   //===--- Pointwise; a double operand becomes a splat constant of the other
-  //operand's type ---===//
+  // operand's type ---===//
   mlir::Value add(mlir::Value a, mlir::Value b);
   mlir::Value add(mlir::Value a, double b) {
     return add(a, constantLike(a, b));

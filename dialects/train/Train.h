@@ -17,7 +17,8 @@ namespace lockstep {
 class HostTensor;
 namespace train {
 
-/// Each element of the results depends on the same element of the operands alone.
+/// Each element of the results depends on the same element of the operands
+/// alone.
 template <typename ConcreteType>
 class Pointwise : public mlir::OpTrait::TraitBase<ConcreteType, Pointwise> {};
 

@@ -1,7 +1,7 @@
 //===- TrainDialect.cpp - Registration of the train dialect ---------------===//
 #include "dialects/train/Train.h"
-#include "llvm/ADT/TypeSwitch.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace lockstep::train;
@@ -22,7 +22,9 @@ void TrainDialect::initialize() {
 }
 
 /// Folders give attributes; this makes them operations.
-Operation *TrainDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type, Location loc) {
+Operation *TrainDialect::materializeConstant(OpBuilder &builder,
+                                             Attribute value, Type type,
+                                             Location loc) {
   auto elements = dyn_cast<ElementsAttr>(value);
   if (!elements || elements.getType() != type)
     return nullptr;

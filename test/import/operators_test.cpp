@@ -1,5 +1,6 @@
-// Every ATen operator against PyTorch: one small exported graph per case, imported, run in the reference interpreter, and
-// differentiated. Values and gradients must be those that make_op_cases.py recorded.
+// Every ATen operator against PyTorch: one small exported graph per case,
+// imported, run in the reference interpreter, and differentiated. Values and
+// gradients must be those that make_op_cases.py recorded.
 #include "compiler/autodiff/ReverseMode.h"
 #include "compiler/driver/Registration.h"
 #include "compiler/import/Import.h"
@@ -21,14 +22,18 @@ using namespace lockstep;
 namespace {
 class OperatorCase {
 public:
-  OperatorCase(MLIRContext &context, const std::string &stem) : context(context), stem(stem) {}
+  OperatorCase(MLIRContext &context, const std::string &stem)
+      : context(context), stem(stem) {}
 
   /// "" when values and gradients agree.
   std::string run() {
     std::string diagnostics;
-    ScopedDiagnosticHandler handler(&context, [&](Diagnostic &d) { diagnostics += d.str() + "\n"; });
+    ScopedDiagnosticHandler handler(
+        &context, [&](Diagnostic &d) { diagnostics += d.str() + "\n"; });
     std::string problem = runSteps();
-    return problem.empty() ? "" : problem + (diagnostics.empty() ? "" : ": " + diagnostics);
+    return problem.empty()
+               ? ""
+               : problem + (diagnostics.empty() ? "" : ": " + diagnostics);
   }
 
 private:
@@ -54,9 +59,14 @@ private:
     return compareGradients();
   }
 
-  bool isHalf() const { return std::filesystem::path(stem).filename() == "half"; }
+  bool isHalf() const {
+    return std::filesystem::path(stem).filename() == "half";
+  }
 
-  train::Role roleOf(DictionaryAttr attributes) { return attributes.getAs<train::RoleAttr>(train::TrainDialect::kRoleAttr).getValue(); }
+  train::Role roleOf(DictionaryAttr attributes) {
+    return attributes.getAs<train::RoleAttr>(train::TrainDialect::kRoleAttr)
+        .getValue();
+  }
 
   std::string collectArguments(const WeightStore &store) {
     for (unsigned i = 0, input = 0; i < function.getNumArguments(); ++i) {
@@ -70,16 +80,24 @@ private:
         arguments.push_back(found->second.reshape(type.getShape()));
         continue;
       }
-      const WeightEntry *entry = store.find(attributes.getAs<StringAttr>(train::TrainDialect::kNameAttr).getValue().str());
-      auto bytes = entry ? store.load(*entry) : StatusOr<WeightBytes>(inputError("no value of an argument"));
+      const WeightEntry *entry = store.find(
+          attributes.getAs<StringAttr>(train::TrainDialect::kNameAttr)
+              .getValue()
+              .str());
+      auto bytes =
+          entry ? store.load(*entry)
+                : StatusOr<WeightBytes>(inputError("no value of an argument"));
       if (!bytes.ok())
         return bytes.status().toString();
-      arguments.push_back(HostTensor::copy(type, {reinterpret_cast<const char *>(bytes->data), size_t(bytes->bytes)}));
+      arguments.push_back(
+          HostTensor::copy(type, {reinterpret_cast<const char *>(bytes->data),
+                                  size_t(bytes->bytes)}));
     }
     return "";
   }
 
-  std::string compare(const std::string &name, const HostTensor &actual, const HostTensor &expected) {
+  std::string compare(const std::string &name, const HostTensor &actual,
+                      const HostTensor &expected) {
     if (actual.getShape() != expected.getShape())
       return name + " has another shape";
     if (actual.getElementType() != expected.getElementType())
@@ -89,11 +107,17 @@ private:
     for (double value : e)
       if (std::isfinite(value))
         scale = std::max(scale, std::abs(value));
-    double tolerance = actual.getElementType().isBF16() || isHalf() ? 1e-2 : actual.getElementType().isF16() ? 2e-3 : actual.isFloat() ? 3e-5 : 0;
+    double tolerance = actual.getElementType().isBF16() || isHalf() ? 1e-2
+                       : actual.getElementType().isF16()            ? 2e-3
+                       : actual.isFloat()                           ? 3e-5
+                                                                    : 0;
     for (size_t i = 0; i < a.size(); ++i) {
-      bool same = std::isnan(e[i]) ? std::isnan(a[i]) : a[i] == e[i] || std::abs(a[i] - e[i]) <= tolerance * scale;
+      bool same = std::isnan(e[i]) ? std::isnan(a[i])
+                                   : a[i] == e[i] || std::abs(a[i] - e[i]) <=
+                                                         tolerance * scale;
       if (!same)
-        return name + "[" + std::to_string(i) + "] is " + std::to_string(a[i]) + ", PyTorch's is " + std::to_string(e[i]);
+        return name + "[" + std::to_string(i) + "] is " + std::to_string(a[i]) +
+               ", PyTorch's is " + std::to_string(e[i]);
     }
     return "";
   }
@@ -104,13 +128,18 @@ private:
       return "does not run";
     for (unsigned i = 0; i < results->size(); ++i) {
       DictionaryAttr attributes = function.getResultAttrDict(i);
-      StringRef name = attributes.getAs<StringAttr>(train::TrainDialect::kNameAttr).getValue();
+      StringRef name =
+          attributes.getAs<StringAttr>(train::TrainDialect::kNameAttr)
+              .getValue();
       if (!name.consume_front("output:"))
         continue;
       auto found = record.find("out." + name.str());
       if (found == record.end())
         return "no record of output " + name.str();
-      if (std::string problem = compare("output " + name.str(), (*results)[i], found->second.reshape((*results)[i].getShape())); !problem.empty())
+      if (std::string problem =
+              compare("output " + name.str(), (*results)[i],
+                      found->second.reshape((*results)[i].getShape()));
+          !problem.empty())
         return problem;
     }
     return "";
@@ -122,13 +151,19 @@ private:
     SmallVector<Value> results, cotangents, wanted;
     SmallVector<std::string> names;
     for (unsigned i = 0; i < end->getNumOperands(); ++i) {
-      StringRef name = function.getResultAttrDict(i).getAs<StringAttr>(train::TrainDialect::kNameAttr).getValue();
-      auto found = name.consume_front("output:") ? record.find("cot." + name.str()) : record.end();
+      StringRef name = function.getResultAttrDict(i)
+                           .getAs<StringAttr>(train::TrainDialect::kNameAttr)
+                           .getValue();
+      auto found = name.consume_front("output:")
+                       ? record.find("cot." + name.str())
+                       : record.end();
       if (found == record.end())
         continue;
       results.push_back(end->getOperand(i));
-      cotangents.push_back(block.addArgument(end->getOperand(i).getType(), end->getLoc()));
-      arguments.push_back(found->second.reshape(cast<RankedTensorType>(end->getOperand(i).getType()).getShape()));
+      cotangents.push_back(
+          block.addArgument(end->getOperand(i).getType(), end->getLoc()));
+      arguments.push_back(found->second.reshape(
+          cast<RankedTensorType>(end->getOperand(i).getType()).getShape()));
     }
     for (auto &[position, name] : inputs)
       if (record.count("grad." + name)) {
@@ -141,7 +176,8 @@ private:
     for (Operation &op : block.without_terminator())
       operations.push_back(&op);
     OpBuilder builder(end);
-    auto gradients = autodiff::buildReverseMode(builder, operations, results, cotangents, wanted);
+    auto gradients = autodiff::buildReverseMode(builder, operations, results,
+                                                cotangents, wanted);
     if (failed(gradients))
       return "no derivative";
     SmallVector<Value> returned;
@@ -150,7 +186,8 @@ private:
     for (auto [gradient, name] : llvm::zip(*gradients, names)) {
       const HostTensor &wantedGradient = record.at("grad." + name);
       std::vector<double> values = wantedGradient.toDoubles();
-      if (!gradient && std::any_of(values.begin(), values.end(), [](double v) { return v != 0; }))
+      if (!gradient && std::any_of(values.begin(), values.end(),
+                                   [](double v) { return v != 0; }))
         return "the gradient of " + name + " is missing";
       if (gradient) {
         returned.push_back(gradient);
@@ -159,14 +196,18 @@ private:
       }
     }
     end->setOperands(returned);
-    function.setFunctionType(builder.getFunctionType(block.getArgumentTypes(), ValueRange(returned).getTypes()));
+    function.setFunctionType(builder.getFunctionType(
+        block.getArgumentTypes(), ValueRange(returned).getTypes()));
     function.removeArgAttrsAttr();
     function.removeResAttrsAttr();
     FailureOr<SmallVector<HostTensor>> values = interpret(function, arguments);
     if (failed(values))
       return "the gradient does not run";
     for (unsigned i = 0; i < returned.size(); ++i)
-      if (std::string problem = compare("gradient of " + returnedNames[i], (*values)[i], expected[i].reshape((*values)[i].getShape())); !problem.empty())
+      if (std::string problem =
+              compare("gradient of " + returnedNames[i], (*values)[i],
+                      expected[i].reshape((*values)[i].getShape()));
+          !problem.empty())
         return problem;
     return "";
   }
@@ -187,7 +228,8 @@ TEST_CASE("operators agree with PyTorch in values and gradients") {
   context.loadAllAvailableDialects();
   const char *given = std::getenv("LOCKSTEP_OPERATOR_CASES");
   std::vector<std::string> stems;
-  for (const auto &entry : std::filesystem::directory_iterator(given ? given : LOCKSTEP_OPERATOR_CASES))
+  for (const auto &entry : std::filesystem::directory_iterator(
+           given ? given : LOCKSTEP_OPERATOR_CASES))
     if (entry.path().extension() == ".pt2")
       stems.push_back(entry.path().parent_path() / entry.path().stem());
   std::sort(stems.begin(), stems.end());
@@ -195,7 +237,8 @@ TEST_CASE("operators agree with PyTorch in values and gradients") {
   for (const std::string &stem : stems) {
     std::string problem = OperatorCase(context, stem).run();
     if (!problem.empty())
-      FAIL_CHECK(std::filesystem::path(stem).filename().string() << ": " << problem);
+      FAIL_CHECK(std::filesystem::path(stem).filename().string()
+                 << ": " << problem);
   }
   SUCCEED();
 }

@@ -7,5 +7,6 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   lockstep::registerAllDialects(registry);
   lockstep::registerAllPasses();
-  return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "Lockstep optimizer driver\n", registry));
+  return mlir::asMainReturnCode(
+      mlir::MlirOptMain(argc, argv, "Lockstep optimizer driver\n", registry));
 }

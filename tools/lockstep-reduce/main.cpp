@@ -1,4 +1,5 @@
-// lockstep-reduce: shrinks an .mlir file while a script still finds it interesting, with our dialects and passes.
+// lockstep-reduce: shrinks an .mlir file while a script still finds it
+// interesting, with our dialects and passes.
 #include "compiler/driver/Registration.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/IR/MLIRContext.h"

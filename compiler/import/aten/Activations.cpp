@@ -1,5 +1,6 @@
-// Activation functions, as compositions that fusion turns into one loop. Where a branch that is not taken could overflow,
-// its argument is replaced first, so that no infinity meets a zero in the derivative.
+// Activation functions, as compositions that fusion turns into one loop. Where
+// a branch that is not taken could overflow, its argument is replaced first, so
+// that no infinity meets a zero in the derivative.
 #include "compiler/import/aten/Lowering.h"
 
 #include <cmath>
@@ -10,7 +11,8 @@ using namespace lockstep::train;
 namespace lockstep::aten {
 
 /// Computes in f32 for half precision.
-static void lowerFloat(OpCall &op, llvm::function_ref<Value(Emitter &, Value)> body) {
+static void lowerFloat(OpCall &op,
+                       llvm::function_ref<Value(Emitter &, Value)> body) {
   Value x = op.tensor("self");
   Type out = op.resultElement();
   if (op.bad())
@@ -23,11 +25,14 @@ static void lowerFloat(OpCall &op, llvm::function_ref<Value(Emitter &, Value)> b
 static Value relu(Emitter &t, Value x) { return t.select(t.le(x, 0), 0, x); }
 
 /// Between low and high; on the bounds the gradient is 0.
-static Value bounded(Emitter &t, Value x, double low, double high) { return t.select(t.le(x, low), low, t.select(t.ge(x, high), high, x)); }
+static Value bounded(Emitter &t, Value x, double low, double high) {
+  return t.select(t.le(x, low), low, t.select(t.ge(x, high), high, x));
+}
 
 static Value softplus(Emitter &t, Value x, double beta, double threshold) {
   Value scaled = t.mul(x, beta), large = t.gt(scaled, threshold);
-  return t.select(large, x, t.div(t.log1p(t.exp(t.select(large, 0, scaled))), beta));
+  return t.select(large, x,
+                  t.div(t.log1p(t.exp(t.select(large, 0, scaled))), beta));
 }
 
 static void lowerRelu(OpCall &op) { lowerFloat(op, relu); }
@@ -39,12 +44,15 @@ static void lowerHardtanh(OpCall &op) {
   lowerFloat(op, [&](Emitter &t, Value x) { return bounded(t, x, low, high); });
 }
 
-static Value hardsigmoid(Emitter &t, Value x) { return t.div(bounded(t, t.add(x, 3.0), 0, 6), 6.0); }
+static Value hardsigmoid(Emitter &t, Value x) {
+  return t.div(bounded(t, t.add(x, 3.0), 0, 6), 6.0);
+}
 
 static void lowerHardsigmoid(OpCall &op) { lowerFloat(op, hardsigmoid); }
 
 static void lowerHardswish(OpCall &op) {
-  lowerFloat(op, [](Emitter &t, Value x) { return t.mul(x, hardsigmoid(t, x)); });
+  lowerFloat(op,
+             [](Emitter &t, Value x) { return t.mul(x, hardsigmoid(t, x)); });
 }
 
 static void lowerSilu(OpCall &op) {
@@ -52,7 +60,9 @@ static void lowerSilu(OpCall &op) {
 }
 
 static void lowerMish(OpCall &op) {
-  lowerFloat(op, [](Emitter &t, Value x) { return t.mul(x, t.tanh(softplus(t, x, 1, 20))); });
+  lowerFloat(op, [](Emitter &t, Value x) {
+    return t.mul(x, t.tanh(softplus(t, x, 1, 20)));
+  });
 }
 
 static void lowerGelu(OpCall &op) {
@@ -61,17 +71,20 @@ static void lowerGelu(OpCall &op) {
     Value half = t.mul(x, 0.5);
     if (!tanh)
       return t.mul(half, t.add(t.erf(t.mul(x, M_SQRT1_2)), 1.0));
-    Value inner = t.mul(t.add(x, t.mul(t.mul(t.square(x), x), 0.044715)), std::sqrt(2 / M_PI));
+    Value inner = t.mul(t.add(x, t.mul(t.mul(t.square(x), x), 0.044715)),
+                        std::sqrt(2 / M_PI));
     return t.mul(half, t.add(t.tanh(inner), 1.0));
   });
 }
 
 static void lowerSoftplus(OpCall &op) {
   double beta = op.real("beta", 1), threshold = op.real("threshold", 20);
-  lowerFloat(op, [&](Emitter &t, Value x) { return softplus(t, x, beta, threshold); });
+  lowerFloat(
+      op, [&](Emitter &t, Value x) { return softplus(t, x, beta, threshold); });
 }
 
-/// min(x, 0) - log(1 + e^-|x|); the second result is a buffer of the backward pass.
+/// min(x, 0) - log(1 + e^-|x|); the second result is a buffer of the backward
+/// pass.
 static void lowerLogSigmoid(OpCall &op) {
   Value x = op.t.toCompute(op.tensor("self"));
   if (op.bad())
@@ -83,21 +96,25 @@ static void lowerLogSigmoid(OpCall &op) {
 }
 
 static void lowerElu(OpCall &op) {
-  double alpha = op.real("alpha", 1), scale = op.real("scale", 1), inputScale = op.real("input_scale", 1);
+  double alpha = op.real("alpha", 1), scale = op.real("scale", 1),
+         inputScale = op.real("input_scale", 1);
   if (op.base.starts_with("selu"))
     alpha = 1.6732632423543772, scale = 1.0507009873554805;
   if (op.base.starts_with("celu"))
     inputScale = 1 / alpha;
   lowerFloat(op, [&](Emitter &t, Value x) {
     Value positive = t.gt(x, 0);
-    Value curve = t.mul(t.expm1(t.mul(t.select(positive, 0, x), inputScale)), scale * alpha);
+    Value curve = t.mul(t.expm1(t.mul(t.select(positive, 0, x), inputScale)),
+                        scale * alpha);
     return t.select(positive, t.mul(x, scale), curve);
   });
 }
 
 static void lowerLeakyRelu(OpCall &op) {
   double slope = op.real("negative_slope", 0.01);
-  lowerFloat(op, [&](Emitter &t, Value x) { return t.select(t.gt(x, 0), x, t.mul(x, slope)); });
+  lowerFloat(op, [&](Emitter &t, Value x) {
+    return t.select(t.gt(x, 0), x, t.mul(x, slope));
+  });
 }
 
 /// One slope, or one for each channel (dimension 1).
@@ -115,15 +132,19 @@ static void lowerPrelu(OpCall &op) {
 
 static void lowerThreshold(OpCall &op) {
   double threshold = op.real("threshold"), value = op.real("value");
-  lowerFloat(op, [&](Emitter &t, Value x) { return t.select(t.le(x, threshold), value, x); });
+  lowerFloat(op, [&](Emitter &t, Value x) {
+    return t.select(t.le(x, threshold), value, x);
+  });
 }
 
 static void lowerShrink(OpCall &op) {
   double lambda = op.real("lambd", 0.5);
   bool hard = op.base == "hardshrink";
   lowerFloat(op, [&](Emitter &t, Value x) {
-    Value upper = hard ? x : t.sub(x, lambda), lower = hard ? x : t.add(x, lambda);
-    return t.select(t.gt(x, lambda), upper, t.select(t.lt(x, -lambda), lower, t.like(x, 0)));
+    Value upper = hard ? x : t.sub(x, lambda),
+          lower = hard ? x : t.add(x, lambda);
+    return t.select(t.gt(x, lambda), upper,
+                    t.select(t.lt(x, -lambda), lower, t.like(x, 0)));
   });
 }
 
@@ -135,7 +156,8 @@ static void lowerLogit(OpCall &op) {
   std::optional<double> eps = op.optionalReal("eps");
   lowerFloat(op, [&](Emitter &t, Value x) {
     if (eps)
-      x = t.select(t.lt(x, *eps), *eps, t.select(t.gt(x, 1 - *eps), 1 - *eps, x));
+      x = t.select(t.lt(x, *eps), *eps,
+                   t.select(t.gt(x, 1 - *eps), 1 - *eps, x));
     return t.log(t.div(x, t.sub(1, x)));
   });
 }
@@ -146,7 +168,8 @@ static void lowerGlu(OpCall &op) {
   if (op.bad())
     return;
   int64_t half = rankOf(x) ? shapeOf(x)[dim] / 2 : 0;
-  Value a = op.t.sliceDim(x, dim, 0, half), b = op.t.sliceDim(x, dim, half, 2 * half);
+  Value a = op.t.sliceDim(x, dim, 0, half),
+        b = op.t.sliceDim(x, dim, half, 2 * half);
   op.result(op.t.mul(a, op.t.sigmoid(b)));
 }
 

@@ -19,13 +19,16 @@ Value ViewStep::apply(Emitter &emit, Value parent) const {
   case Kind::StopGradient:
     return emit.stopGradient(parent);
   case Kind::Opaque:
-    return emit.fail("a tensor is written while an overlapping view of it (unfold, as_strided) is still used");
+    return emit.fail("a tensor is written while an overlapping view of it "
+                     "(unfold, as_strided) is still used");
   }
   return {};
 }
 
-/// `view` spread to its places in a tensor of the shape of `parent`, `fill` elsewhere.
-static Value spread(Emitter &emit, Value parent, Value view, const ViewStep &step, Value fill) {
+/// `view` spread to its places in a tensor of the shape of `parent`, `fill`
+/// elsewhere.
+static Value spread(Emitter &emit, Value parent, Value view,
+                    const ViewStep &step, Value fill) {
   Shape low(step.a), high, interior;
   for (int64_t i = 0; i < rankOf(parent); ++i) {
     int64_t taken = shapeOf(view)[i];
@@ -38,8 +41,10 @@ static Value spread(Emitter &emit, Value parent, Value view, const ViewStep &ste
   return emit.pad(view, fill, low, high, interior);
 }
 
-/// A slice is written by concatenation where it cuts one dimension densely, else by a mask.
-static Value invertSlice(Emitter &emit, Value parent, Value view, const ViewStep &step) {
+/// A slice is written by concatenation where it cuts one dimension densely,
+/// else by a mask.
+static Value invertSlice(Emitter &emit, Value parent, Value view,
+                         const ViewStep &step) {
   Shape cut;
   bool dense = true;
   for (int64_t i = 0; i < rankOf(parent); ++i) {
@@ -50,9 +55,12 @@ static Value invertSlice(Emitter &emit, Value parent, Value view, const ViewStep
   if (cut.empty())
     return view;
   if (!dense || cut.size() > 1) {
-    Value value = spread(emit, parent, view, step, emit.scalar(elementOf(view), 0));
+    Value value =
+        spread(emit, parent, view, step, emit.scalar(elementOf(view), 0));
     Value ones = emit.constant(shapeOf(view), emit.i1(), 1);
-    return emit.select(spread(emit, parent, ones, step, emit.scalar(emit.i1(), 0)), value, parent);
+    return emit.select(
+        spread(emit, parent, ones, step, emit.scalar(emit.i1(), 0)), value,
+        parent);
   }
   int64_t dim = cut.front(), size = shapeOf(parent)[dim];
   SmallVector<Value> parts;
@@ -80,12 +88,14 @@ Value ViewStep::invert(Emitter &emit, Value parent, Value view) const {
     return invertSlice(emit, parent, view, *this);
   case Kind::Broadcast:
     if (countOf(shapeOf(parent)) != countOf(a))
-      return emit.fail("a tensor is written through an expanded view, whose elements share memory");
+      return emit.fail("a tensor is written through an expanded view, whose "
+                       "elements share memory");
     return emit.reshape(view, shapeOf(parent));
   case Kind::StopGradient:
     return view;
   case Kind::Opaque:
-    return emit.fail("a tensor is written through an overlapping view (unfold, as_strided)");
+    return emit.fail(
+        "a tensor is written through an overlapping view (unfold, as_strided)");
   }
   return {};
 }
@@ -101,7 +111,8 @@ static Shape concatenated(Dims prefix, Dims shape) {
 }
 
 void ViewChain::reshape(Dims newShape) {
-  steps.push_back({ViewStep::Kind::Reshape, concatenated(prefix, newShape), {}, {}});
+  steps.push_back(
+      {ViewStep::Kind::Reshape, concatenated(prefix, newShape), {}, {}});
   shape = Shape(newShape);
 }
 
@@ -116,7 +127,8 @@ void ViewChain::transpose(Dims permutation) {
 }
 
 void ViewChain::slice(int64_t dim, int64_t start, int64_t limit, int64_t step) {
-  Shape limits = concatenated(prefix, shape), starts(limits.size(), 0), strides(limits.size(), 1);
+  Shape limits = concatenated(prefix, shape), starts(limits.size(), 0),
+        strides(limits.size(), 1);
   int64_t at = dim + prefix.size();
   starts[at] = start, limits[at] = limit, strides[at] = step;
   steps.push_back({ViewStep::Kind::Slice, starts, limits, strides});
@@ -124,13 +136,15 @@ void ViewChain::slice(int64_t dim, int64_t start, int64_t limit, int64_t step) {
 }
 
 void ViewChain::broadcastTo(Dims newShape) {
-  // New leading dimensions come after the prefix, so the tensor is given them as ones first.
+  // New leading dimensions come after the prefix, so the tensor is given them
+  // as ones first.
   if (newShape.size() > shape.size()) {
     Shape padded(newShape.size() - shape.size(), 1);
     llvm::append_range(padded, shape);
     reshape(padded);
   }
-  steps.push_back({ViewStep::Kind::Broadcast, concatenated(prefix, newShape), {}, {}});
+  steps.push_back(
+      {ViewStep::Kind::Broadcast, concatenated(prefix, newShape), {}, {}});
   shape = Shape(newShape);
 }
 
@@ -151,7 +165,9 @@ void ViewChain::select(int64_t dim, int64_t index) {
   squeeze(dim);
 }
 
-void ViewChain::stopGradient() { steps.push_back({ViewStep::Kind::StopGradient, {}, {}, {}}); }
+void ViewChain::stopGradient() {
+  steps.push_back({ViewStep::Kind::StopGradient, {}, {}, {}});
+}
 
 //===----------------------------------------------------------------------===//
 // TensorRef
@@ -179,7 +195,9 @@ void TensorRef::write(Emitter &emit, Value value) {
   if (!value)
     return;
   if (storage->kind == Storage::Kind::Parameter) {
-    emit.fail("the parameter '" + storage->name + "' is written in forward; only the optimizer may write parameters");
+    emit.fail(
+        "the parameter '" + storage->name +
+        "' is written in forward; only the optimizer may write parameters");
     return;
   }
   SmallVector<Value> parents{storage->value};

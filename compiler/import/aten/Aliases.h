@@ -1,7 +1,9 @@
-// Who shares memory with whom. PyTorch's training graphs write in place, through views and into buffers; `train` has values
-// only. So every tensor of the graph is a Storage (the memory, with its present value) and a chain of view steps into it.
-// Reading replays the chain when the storage has changed since; writing through a view puts the new elements back step by
-// step until the storage has a new value, which every other view then sees.
+// Who shares memory with whom. PyTorch's training graphs write in place,
+// through views and into buffers; `train` has values only. So every tensor of
+// the graph is a Storage (the memory, with its present value) and a chain of
+// view steps into it. Reading replays the chain when the storage has changed
+// since; writing through a view puts the new elements back step by step until
+// the storage has a new value, which every other view then sees.
 #ifndef LOCKSTEP_COMPILER_IMPORT_ATEN_ALIASES_H
 #define LOCKSTEP_COMPILER_IMPORT_ATEN_ALIASES_H
 
@@ -29,7 +31,8 @@ struct ViewStep {
   mlir::Value invert(Emitter &emit, mlir::Value parent, mlir::Value view) const;
 };
 
-/// Collects steps and follows the shape. `prefix` are hidden leading dimensions (vmap's), which no step touches.
+/// Collects steps and follows the shape. `prefix` are hidden leading dimensions
+/// (vmap's), which no step touches.
 class ViewChain {
 public:
   ViewChain(Dims prefix, Dims shape) : shape(shape), prefix(prefix) {}
@@ -70,7 +73,8 @@ struct TensorRef {
 
   static TensorRef fresh(mlir::Value value);
   mlir::Value read(Emitter &emit);
-  /// Replaces the view's elements; fails for a parameter and for overlapping views.
+  /// Replaces the view's elements; fails for a parameter and for overlapping
+  /// views.
   void write(Emitter &emit, mlir::Value value);
   TensorRef view(Emitter &emit, llvm::ArrayRef<ViewStep> steps);
 };

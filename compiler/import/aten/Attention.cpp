@@ -1,5 +1,6 @@
-// Attention. Without dropout all variants are one `train.attention`; its mask is looked at by recognition afterwards. With
-// dropout on the probabilities the composition is written out.
+// Attention. Without dropout all variants are one `train.attention`; its mask
+// is looked at by recognition afterwards. With dropout on the probabilities the
+// composition is written out.
 #include "compiler/import/aten/Lowering.h"
 
 #include <cmath>
@@ -21,7 +22,8 @@ static Value toRank4(Emitter &t, Value x) {
   return t.reshape(x, shape);
 }
 
-/// The mask with rank 4, unit dimensions unexpanded; masks of tensors of higher rank are broadcast and merged.
+/// The mask with rank 4, unit dimensions unexpanded; masks of tensors of higher
+/// rank are broadcast and merged.
 static Value maskToRank4(Emitter &t, Value mask, Dims query) {
   if (!mask)
     return mask;
@@ -37,7 +39,9 @@ static Value maskToRank4(Emitter &t, Value mask, Dims query) {
 }
 
 /// softmax(scale q k^T + mask), dropped out, times v.
-static Value attentionWithDropout(OpCall &op, Value q, Value k, Value v, Value mask, double scale, bool causal, double rate) {
+static Value attentionWithDropout(OpCall &op, Value q, Value k, Value v,
+                                  Value mask, double scale, bool causal,
+                                  double rate) {
   Emitter &t = op.t;
   int64_t heads = shapeOf(q)[1], groups = shapeOf(k)[1];
   auto widen = [&](Value x) {
@@ -54,53 +58,70 @@ static Value attentionWithDropout(OpCall &op, Value q, Value k, Value v, Value m
     return {};
   if (causal) {
     Shape shape(shapeOf(scores).take_back(2));
-    Value seen = t.compare(CompareDirection::GE, t.iota(shape, t.i64(), 0), t.iota(shape, t.i64(), 1));
+    Value seen = t.compare(CompareDirection::GE, t.iota(shape, t.i64(), 0),
+                           t.iota(shape, t.i64(), 1));
     scores = t.select(seen, scores, -INFINITY);
   }
   if (mask)
-    scores = elementOf(mask).isInteger(1) ? t.select(mask, scores, -INFINITY) : t.add(scores, t.convert(mask, elementOf(scores)));
+    scores = elementOf(mask).isInteger(1)
+                 ? t.select(mask, scores, -INFINITY)
+                 : t.add(scores, t.convert(mask, elementOf(scores)));
   Value weights = t.softmax(scores, 3, false);
   if (mask) // A row that sees nothing gives 0.
-    weights = t.select(t.compare(CompareDirection::EQ, t.reduce(ReduceKind::Max, scores, {3}, true), -INFINITY), 0, weights);
+    weights = t.select(t.compare(CompareDirection::EQ,
+                                 t.reduce(ReduceKind::Max, scores, {3}, true),
+                                 -INFINITY),
+                       0, weights);
   if (!weights)
     return {};
-  weights = DropoutOp::create(t.b, t.loc, weights, op.lowering.rng(), Value(), APFloat(rate), op.lowering.nextDropoutId(), DenseI64ArrayAttr()).getResult();
+  weights = DropoutOp::create(t.b, t.loc, weights, op.lowering.rng(), Value(),
+                              APFloat(rate), op.lowering.nextDropoutId(),
+                              DenseI64ArrayAttr())
+                .getResult();
   return t.dot(weights, v, {0, 1}, {0, 1}, {3}, {2});
 }
 
 static void lowerAttention(OpCall &op) {
   op.ignore({"return_debug_mask", "compute_log_sumexp", "dropout_mask"});
   Value q = op.tensor("query"), k = op.tensor("key"), v = op.tensor("value");
-  Value mask = op.optionalTensor(op.argument("attn_bias") ? "attn_bias" : "attn_mask");
+  Value mask =
+      op.optionalTensor(op.argument("attn_bias") ? "attn_bias" : "attn_mask");
   double rate = op.real("dropout_p", 0);
   bool causal = op.flag("is_causal");
   std::optional<double> given = op.optionalReal("scale");
   op.ignore({"enable_gqa"});
-  if (op.bad() || rankOf(q) < 2 || rankOf(k) != rankOf(q) || rankOf(v) != rankOf(q))
+  if (op.bad() || rankOf(q) < 2 || rankOf(k) != rankOf(q) ||
+      rankOf(v) != rankOf(q))
     return void(op.t.fail("expected query, key and value of one rank"));
-  double scale = given ? *given : 1 / std::sqrt(static_cast<double>(shapeOf(q).back()));
+  double scale =
+      given ? *given : 1 / std::sqrt(static_cast<double>(shapeOf(q).back()));
   mask = maskToRank4(op.t, mask, shapeOf(q));
   q = toRank4(op.t, q), k = toRank4(op.t, k), v = toRank4(op.t, v);
   // Leading sizes of 1 broadcast.
-  if (!op.bad() && (shapeOf(k)[0] != shapeOf(q)[0] || shapeOf(v)[0] != shapeOf(q)[0])) {
+  if (!op.bad() &&
+      (shapeOf(k)[0] != shapeOf(q)[0] || shapeOf(v)[0] != shapeOf(q)[0])) {
     Shape ks(shapeOf(k)), vs(shapeOf(v)), qs(shapeOf(q));
     int64_t batch = std::max({ks[0], vs[0], qs[0]});
     ks[0] = vs[0] = qs[0] = batch;
-    q = op.t.broadcastTo(q, qs), k = op.t.broadcastTo(k, ks), v = op.t.broadcastTo(v, vs);
+    q = op.t.broadcastTo(q, qs), k = op.t.broadcastTo(k, ks),
+    v = op.t.broadcastTo(v, vs);
   }
   Value lse;
   Value result;
   if (rate > 0) {
-    result = op.bad() || rate >= 1 ? op.t.fail("expected a dropout below 1") : attentionWithDropout(op, q, k, v, mask, scale, causal, rate);
+    result = op.bad() || rate >= 1
+                 ? op.t.fail("expected a dropout below 1")
+                 : attentionWithDropout(op, q, k, v, mask, scale, causal, rate);
   } else {
     SmallVector<Value> operands{q, k, v};
     if (mask)
       operands.push_back(mask);
-    Operation *attention = op.bad() ? nullptr : op.t.inferred<AttentionOp>(operands, [&](auto &p) {
-      p.scale = op.t.real(scale);
-      if (causal)
-        p.causal = op.t.b.getUnitAttr();
-    });
+    Operation *attention =
+        op.bad() ? nullptr : op.t.inferred<AttentionOp>(operands, [&](auto &p) {
+          p.scale = op.t.real(scale);
+          if (causal)
+            p.causal = op.t.b.getUnitAttr();
+        });
     if (!attention)
       return;
     result = attention->getResult(0), lse = attention->getResult(1);
@@ -117,15 +138,21 @@ static void lowerAttention(OpCall &op) {
 
 static void lowerFused(OpCall &op) {
   op.ignoreAll();
-  op.unsupported("the fused transformer layer of evaluation mode (" + op.base + "); export the model in training mode");
+  op.unsupported("the fused transformer layer of evaluation mode (" + op.base +
+                 "); export the model in training mode");
 }
 
 void addAttention(OperatorTable &table) {
-  table.add({"scaled_dot_product_attention", "_scaled_dot_product_flash_attention", "_scaled_dot_product_flash_attention_for_cpu",
-             "_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention", "_scaled_dot_product_attention_math",
+  table.add({"scaled_dot_product_attention",
+             "_scaled_dot_product_flash_attention",
+             "_scaled_dot_product_flash_attention_for_cpu",
+             "_scaled_dot_product_efficient_attention",
+             "_scaled_dot_product_cudnn_attention",
+             "_scaled_dot_product_attention_math",
              "_scaled_dot_product_fused_attention_overrideable"},
             lowerAttention);
-  table.add({"_transformer_encoder_layer_fwd", "_native_multi_head_attention"}, lowerFused);
+  table.add({"_transformer_encoder_layer_fwd", "_native_multi_head_attention"},
+            lowerFused);
 }
 
 } // namespace lockstep::aten

@@ -1,4 +1,5 @@
-// Tensors made from numbers: constants, counts, and random masks (which are dropout of ones).
+// Tensors made from numbers: constants, counts, and random masks (which are
+// dropout of ones).
 #include "compiler/import/aten/Lowering.h"
 
 using namespace mlir;
@@ -20,7 +21,9 @@ static void lowerOnes(OpCall &op) { fill(op, 1); }
 
 /// full, full_like, new_full, scalar_tensor, fill.
 static void lowerFull(OpCall &op) {
-  StringRef name = op.base == "scalar_tensor" ? "s" : op.base == "fill" ? "value" : "fill_value";
+  StringRef name = op.base == "scalar_tensor" ? "s"
+                   : op.base == "fill"        ? "value"
+                                              : "fill_value";
   Shape shape = op.base == "fill" ? op.shape("self") : op.resultShape();
   Type type = op.base == "fill" ? op.element("self") : op.resultElement();
   Value value = op.bad() ? Value() : op.operand(name, type);
@@ -44,7 +47,8 @@ static void lowerCopy(OpCall &op) {
 }
 
 static void lowerArange(OpCall &op) {
-  Scalar start = op.has("start") ? op.number("start") : Scalar(), step{1, 1, Scalar::Kind::Int};
+  Scalar start = op.has("start") ? op.number("start") : Scalar(),
+         step{1, 1, Scalar::Kind::Int};
   if (op.has("step"))
     step = op.number("step");
   op.ignoreAll();
@@ -52,12 +56,17 @@ static void lowerArange(OpCall &op) {
   Type type = op.resultElement();
   if (op.bad() || shape.size() != 1)
     return;
-  bool exact = start.kind != Scalar::Kind::Float && step.kind != Scalar::Kind::Float;
+  bool exact =
+      start.kind != Scalar::Kind::Float && step.kind != Scalar::Kind::Float;
   Value count = op.t.iota(shape, exact ? op.t.i64() : type, 0);
   if (step.real != 1)
-    count = op.t.mul(count, exact ? op.t.constantInt(shape, op.t.i64(), step.integer) : op.t.like(count, step.real));
+    count = op.t.mul(count,
+                     exact ? op.t.constantInt(shape, op.t.i64(), step.integer)
+                           : op.t.like(count, step.real));
   if (start.real != 0)
-    count = op.t.add(count, exact ? op.t.constantInt(shape, op.t.i64(), start.integer) : op.t.like(count, start.real));
+    count = op.t.add(count,
+                     exact ? op.t.constantInt(shape, op.t.i64(), start.integer)
+                           : op.t.like(count, start.real));
   op.result(count);
 }
 
@@ -68,7 +77,8 @@ static void lowerLinspace(OpCall &op) {
   Type type = op.resultElement();
   if (op.bad() || shape.size() != 1)
     return;
-  double step = shape[0] > 1 ? (end - start) / static_cast<double>(shape[0] - 1) : 0;
+  double step =
+      shape[0] > 1 ? (end - start) / static_cast<double>(shape[0] - 1) : 0;
   op.result(op.t.add(op.t.mul(op.t.iota(shape, type, 0), step), start));
 }
 
@@ -78,7 +88,9 @@ static void lowerEye(OpCall &op) {
   Type type = op.resultElement();
   if (op.bad() || shape.size() != 2)
     return;
-  Value same = op.t.compare(CompareDirection::EQ, op.t.iota(shape, op.t.i64(), 0), op.t.iota(shape, op.t.i64(), 1));
+  Value same =
+      op.t.compare(CompareDirection::EQ, op.t.iota(shape, op.t.i64(), 0),
+                   op.t.iota(shape, op.t.i64(), 1));
   op.result(op.t.convert(same, type));
 }
 
@@ -89,14 +101,18 @@ static void lowerTriangle(OpCall &op) {
   if (op.bad() || rankOf(x) < 2)
     return;
   Shape shape(shapeOf(x).take_back(2));
-  Value row = op.t.iota(shape, op.t.i64(), 0), column = op.t.iota(shape, op.t.i64(), 1);
-  Value keep = op.t.compare(op.base == "tril" ? CompareDirection::LE : CompareDirection::GE, op.t.sub(column, row), static_cast<double>(diagonal));
+  Value row = op.t.iota(shape, op.t.i64(), 0),
+        column = op.t.iota(shape, op.t.i64(), 1);
+  Value keep = op.t.compare(
+      op.base == "tril" ? CompareDirection::LE : CompareDirection::GE,
+      op.t.sub(column, row), static_cast<double>(diagonal));
   op.result(op.t.select(keep, x, 0));
 }
 
 /// tril_indices, triu_indices: a small table.
 static void lowerTriangleIndices(OpCall &op) {
-  int64_t rows = op.integer("row"), columns = op.integer("col"), offset = op.integer("offset", 0);
+  int64_t rows = op.integer("row"), columns = op.integer("col"),
+          offset = op.integer("offset", 0);
   op.ignoreAll();
   if (op.bad() || rows < 0 || columns < 0 || rows * columns > (1 << 22))
     return op.unsupported("triangle indices of a large matrix");
@@ -118,8 +134,13 @@ static void lowerTriangleIndices(OpCall &op) {
 static Value randomMask(OpCall &op, Dims shape, Type type, double rate) {
   if (rate <= 0 || rate >= 1)
     return op.t.constant(shape, type, rate < 0.5);
-  Value ones = op.t.constant(shape, isa<FloatType>(type) ? type : op.t.f32(), 1);
-  Value scaled = DropoutOp::create(op.t.b, op.t.loc, ones, op.lowering.rng(), Value(), APFloat(rate), op.lowering.nextDropoutId(), DenseI64ArrayAttr()).getResult();
+  Value ones =
+      op.t.constant(shape, isa<FloatType>(type) ? type : op.t.f32(), 1);
+  Value scaled =
+      DropoutOp::create(op.t.b, op.t.loc, ones, op.lowering.rng(), Value(),
+                        APFloat(rate), op.lowering.nextDropoutId(),
+                        DenseI64ArrayAttr())
+          .getResult();
   return op.t.convert(op.t.gt(scaled, 0), type);
 }
 
@@ -141,9 +162,14 @@ static void lowerDropout(OpCall &op) {
     Value mask = randomMask(op, shapeOf(x), op.t.i1(), rate);
     if (op.resultCount() > 1)
       op.result(1, mask);
-    return op.result(0, op.t.select(mask, op.t.mul(x, rate == 1 ? 0 : 1 / (1 - rate)), 0.0));
+    return op.result(
+        0, op.t.select(mask, op.t.mul(x, rate == 1 ? 0 : 1 / (1 - rate)), 0.0));
   }
-  op.result(0, DropoutOp::create(op.t.b, op.t.loc, x, op.lowering.rng(), Value(), APFloat(rate), op.lowering.nextDropoutId(), DenseI64ArrayAttr()).getResult());
+  op.result(0,
+            DropoutOp::create(op.t.b, op.t.loc, x, op.lowering.rng(), Value(),
+                              APFloat(rate), op.lowering.nextDropoutId(),
+                              DenseI64ArrayAttr())
+                .getResult());
 }
 
 /// Whole channels are dropped: one number for each (sample, channel).
@@ -162,7 +188,8 @@ static void lowerFeatureDropout(OpCall &op) {
     return;
   Shape shape(rankOf(x), 1);
   shape[0] = shapeOf(x)[0], shape[1] = shapeOf(x)[1];
-  op.result(op.t.mul(x, op.t.mul(randomMask(op, shape, elementOf(x), rate), rate == 1 ? 0 : 1 / (1 - rate))));
+  op.result(op.t.mul(x, op.t.mul(randomMask(op, shape, elementOf(x), rate),
+                                 rate == 1 ? 0 : 1 / (1 - rate))));
 }
 
 static void lowerBernoulli(OpCall &op) {
@@ -178,14 +205,19 @@ static void lowerBernoulli(OpCall &op) {
 static void lowerRandom(OpCall &op) {
   op.ignoreAll();
   if (op.isResultUsed(0))
-    return op.unsupported("random numbers in the graph (" + op.base + "); give them to the model as an input");
+    return op.unsupported("random numbers in the graph (" + op.base +
+                          "); give them to the model as an input");
   fill(op, 0);
 }
 
 void addCreation(OperatorTable &table) {
-  table.add({"zeros", "zeros_like", "new_zeros", "empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided", "empty_permuted"}, lowerZeros);
+  table.add({"zeros", "zeros_like", "new_zeros", "empty", "empty_like",
+             "new_empty", "empty_strided", "new_empty_strided",
+             "empty_permuted"},
+            lowerZeros);
   table.add({"ones", "ones_like", "new_ones"}, lowerOnes);
-  table.add({"full", "full_like", "new_full", "scalar_tensor", "fill"}, lowerFull);
+  table.add({"full", "full_like", "new_full", "scalar_tensor", "fill"},
+            lowerFull);
   table.add("zero", lowerZero);
   table.add("copy", lowerCopy);
   table.add("arange", lowerArange);
@@ -194,9 +226,12 @@ void addCreation(OperatorTable &table) {
   table.add({"tril", "triu"}, lowerTriangle);
   table.add({"tril_indices", "triu_indices"}, lowerTriangleIndices);
   table.add({"dropout", "native_dropout"}, lowerDropout);
-  table.add({"feature_dropout", "alpha_dropout", "feature_alpha_dropout"}, lowerFeatureDropout);
+  table.add({"feature_dropout", "alpha_dropout", "feature_alpha_dropout"},
+            lowerFeatureDropout);
   table.add("bernoulli", lowerBernoulli);
-  table.add({"rand", "rand_like", "randn", "randn_like", "randint", "randint_like", "randperm", "normal", "uniform", "multinomial"}, lowerRandom);
+  table.add({"rand", "rand_like", "randn", "randn_like", "randint",
+             "randint_like", "randperm", "normal", "uniform", "multinomial"},
+            lowerRandom);
 }
 
 } // namespace lockstep::aten

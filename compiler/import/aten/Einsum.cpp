@@ -1,5 +1,6 @@
-// einsum: operands are joined from left to right. A letter that no later operand and not the result has is summed as soon as
-// possible; shared letters that stay are batching dimensions of one dot_general.
+// einsum: operands are joined from left to right. A letter that no later
+// operand and not the result has is summed as soon as possible; shared letters
+// that stay are batching dimensions of one dot_general.
 #include "compiler/import/aten/Lowering.h"
 
 using namespace mlir;
@@ -7,14 +8,16 @@ using namespace mlir;
 namespace lockstep::aten {
 
 namespace {
-/// A tensor whose dimensions are named by letters; letters of an ellipsis are '0', '1', ... counted from the right.
+/// A tensor whose dimensions are named by letters; letters of an ellipsis are
+/// '0', '1', ... counted from the right.
 struct Term {
   Value value;
   std::string letters;
 };
 } // namespace
 
-static bool expandEllipsis(std::string &letters, int64_t rank, size_t &ellipsisRank) {
+static bool expandEllipsis(std::string &letters, int64_t rank,
+                           size_t &ellipsisRank) {
   size_t at = letters.find("...");
   if (at == std::string::npos)
     return true;
@@ -36,15 +39,19 @@ static Term takeDiagonals(Emitter &t, Term term) {
       if (term.letters[i] != term.letters[k])
         continue;
       Shape shape(shapeOf(term.value));
-      Value same = t.compare(train::CompareDirection::EQ, t.iota(shape, t.i64(), i), t.iota(shape, t.i64(), k));
-      term.value = t.sum(t.select(same, term.value, 0), {static_cast<int64_t>(k)});
+      Value same =
+          t.compare(train::CompareDirection::EQ, t.iota(shape, t.i64(), i),
+                    t.iota(shape, t.i64(), k));
+      term.value =
+          t.sum(t.select(same, term.value, 0), {static_cast<int64_t>(k)});
       term.letters.erase(k, 1);
       return takeDiagonals(t, term);
     }
   return term;
 }
 
-static Term sumOut(Emitter &t, Term term, llvm::function_ref<bool(char)> isNeeded) {
+static Term sumOut(Emitter &t, Term term,
+                   llvm::function_ref<bool(char)> isNeeded) {
   Shape dims;
   std::string kept;
   for (auto [i, letter] : llvm::enumerate(term.letters))
@@ -57,7 +64,8 @@ static Term sumOut(Emitter &t, Term term, llvm::function_ref<bool(char)> isNeede
   return term;
 }
 
-/// The operand in the order of `letters`, with dimensions of size 1 for those that it lacks.
+/// The operand in the order of `letters`, with dimensions of size 1 for those
+/// that it lacks.
 static Value arrange(Emitter &t, const Term &term, StringRef letters) {
   Shape permutation, shape;
   for (char letter : letters)
@@ -68,7 +76,8 @@ static Value arrange(Emitter &t, const Term &term, StringRef letters) {
   return t.reshape(t.transpose(term.value, permutation), shape);
 }
 
-static Term contract(Emitter &t, const Term &a, const Term &b, llvm::function_ref<bool(char)> isNeeded) {
+static Term contract(Emitter &t, const Term &a, const Term &b,
+                     llvm::function_ref<bool(char)> isNeeded) {
   Shape aBatch, bBatch, aSum, bSum;
   std::string batch, aFree, bFree;
   for (auto [i, letter] : llvm::enumerate(a.letters)) {
@@ -83,7 +92,9 @@ static Term contract(Emitter &t, const Term &a, const Term &b, llvm::function_re
       for (char extra : b.letters)
         if (letters.find(extra) == std::string::npos)
           letters += extra;
-      return sumOut(t, {t.mul(arrange(t, a, letters), arrange(t, b, letters)), letters}, isNeeded);
+      return sumOut(
+          t, {t.mul(arrange(t, a, letters), arrange(t, b, letters)), letters},
+          isNeeded);
     }
     (isNeeded(letter) ? aBatch : aSum).push_back(i);
     (isNeeded(letter) ? bBatch : bSum).push_back(other);
@@ -93,7 +104,8 @@ static Term contract(Emitter &t, const Term &a, const Term &b, llvm::function_re
   for (char letter : b.letters)
     if (a.letters.find(letter) == std::string::npos)
       bFree += letter;
-  return {t.dot(a.value, b.value, aBatch, bBatch, aSum, bSum), batch + aFree + bFree};
+  return {t.dot(a.value, b.value, aBatch, bBatch, aSum, bSum),
+          batch + aFree + bFree};
 }
 
 static void lowerEinsum(OpCall &op) {
@@ -105,20 +117,25 @@ static void lowerEinsum(OpCall &op) {
   SmallVector<StringRef> parts;
   inputs.split(parts, ',');
   if (op.bad() || parts.size() != operands.size())
-    return void(op.t.fail("equation '" + equation + "' does not fit " + Twine(operands.size()) + " operands"));
+    return void(op.t.fail("equation '" + equation + "' does not fit " +
+                          Twine(operands.size()) + " operands"));
   SmallVector<Term> terms;
   size_t ellipsisRank = 0;
   for (auto [part, operand] : llvm::zip_equal(parts, operands)) {
     Term term{operand, part.str()};
-    if (!expandEllipsis(term.letters, rankOf(operand), ellipsisRank) || static_cast<int64_t>(term.letters.size()) != rankOf(operand))
-      return void(op.t.fail("equation '" + equation + "' does not fit an operand of rank " + Twine(rankOf(operand))));
+    if (!expandEllipsis(term.letters, rankOf(operand), ellipsisRank) ||
+        static_cast<int64_t>(term.letters.size()) != rankOf(operand))
+      return void(op.t.fail("equation '" + equation +
+                            "' does not fit an operand of rank " +
+                            Twine(rankOf(operand))));
     terms.push_back(takeDiagonals(op.t, term));
     if (op.bad())
       return;
   }
   std::string result = output.str();
   if (!StringRef(equation).contains("->")) {
-    // Implicit: the ellipsis, then the letters that occur once, in alphabetical order.
+    // Implicit: the ellipsis, then the letters that occur once, in alphabetical
+    // order.
     std::string all = inputs.str(), once;
     for (char letter : all)
       if (isalpha(letter) && llvm::count(all, letter) == 1)
@@ -127,15 +144,25 @@ static void lowerEinsum(OpCall &op) {
     result = (StringRef(all).contains("...") ? "..." : "") + once;
   }
   size_t unused = 0;
-  expandEllipsis(result, static_cast<int64_t>(result.size()) - 3 + static_cast<int64_t>(ellipsisRank), unused);
+  expandEllipsis(result,
+                 static_cast<int64_t>(result.size()) - 3 +
+                     static_cast<int64_t>(ellipsisRank),
+                 unused);
   Term joined = terms.front();
   for (size_t i = 0; i <= terms.size() - 1; ++i) {
     auto isNeeded = [&](char letter) {
-      return result.find(letter) != std::string::npos || llvm::any_of(ArrayRef(terms).drop_front(i + 1), [&](const Term &t) { return t.letters.find(letter) != std::string::npos; });
+      return result.find(letter) != std::string::npos ||
+             llvm::any_of(ArrayRef(terms).drop_front(i + 1),
+                          [&](const Term &t) {
+                            return t.letters.find(letter) != std::string::npos;
+                          });
     };
     if (i > 0) {
       // Letters that only the next operand has are summed before the product.
-      Term next = sumOut(op.t, terms[i], [&](char letter) { return isNeeded(letter) || joined.letters.find(letter) != std::string::npos; });
+      Term next = sumOut(op.t, terms[i], [&](char letter) {
+        return isNeeded(letter) ||
+               joined.letters.find(letter) != std::string::npos;
+      });
       joined = contract(op.t, joined, next, isNeeded);
     } else {
       joined = sumOut(op.t, joined, isNeeded);
@@ -145,7 +172,9 @@ static void lowerEinsum(OpCall &op) {
   }
   for (char letter : result)
     if (joined.letters.find(letter) == std::string::npos)
-      return void(op.t.fail("equation '" + equation + "' has a letter in its result that no operand has"));
+      return void(
+          op.t.fail("equation '" + equation +
+                    "' has a letter in its result that no operand has"));
   op.result(arrange(op.t, joined, result));
 }
 

@@ -7,7 +7,9 @@ using namespace lockstep::train;
 
 namespace lockstep::aten {
 
-RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+RankedTensorType typeOf(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
 Dims shapeOf(Value value) { return typeOf(value).getShape(); }
 int64_t rankOf(Value value) { return typeOf(value).getRank(); }
 Type elementOf(Value value) { return typeOf(value).getElementType(); }
@@ -35,7 +37,10 @@ bool broadcastShapes(Dims a, Dims b, Shape &result) {
   return true;
 }
 
-Type computeType(Type type) { return type.isF16() || type.isBF16() ? Float32Type::get(type.getContext()) : type; }
+Type computeType(Type type) {
+  return type.isF16() || type.isBF16() ? Float32Type::get(type.getContext())
+                                       : type;
+}
 
 static std::string text(Type type) {
   std::string out;
@@ -49,14 +54,16 @@ Value Emitter::fail(const Twine &message) {
   return {};
 }
 
-bool Emitter::infer(StringRef name, llvm::function_ref<LogicalResult()> inference) {
+bool Emitter::infer(StringRef name,
+                    llvm::function_ref<LogicalResult()> inference) {
   std::string message;
   LogicalResult result = failure();
   {
-    ScopedDiagnosticHandler handler(b.getContext(), [&](Diagnostic &diagnostic) {
-      if (message.empty())
-        message = diagnostic.str();
-    });
+    ScopedDiagnosticHandler handler(b.getContext(),
+                                    [&](Diagnostic &diagnostic) {
+                                      if (message.empty())
+                                        message = diagnostic.str();
+                                    });
     result = inference();
   }
   if (mlir::failed(result))
@@ -70,11 +77,18 @@ bool Emitter::infer(StringRef name, llvm::function_ref<LogicalResult()> inferenc
 
 Value Emitter::constant(Dims shape, Type element, double value) {
   if (!isa<FloatType>(element))
-    return constantInt(shape, element, value != value ? 0 : value >= 9.2e18 ? INT64_MAX : value <= -9.2e18 ? INT64_MIN : static_cast<int64_t>(value));
+    return constantInt(shape, element,
+                       value != value     ? 0
+                       : value >= 9.2e18  ? INT64_MAX
+                       : value <= -9.2e18 ? INT64_MIN
+                                          : static_cast<int64_t>(value));
   APFloat number(value);
   bool ignored;
-  number.convert(cast<FloatType>(element).getFloatSemantics(), APFloat::rmNearestTiesToEven, &ignored);
-  return ConstantOp::create(b, loc, DenseElementsAttr::get(type(shape, element), number)).getResult();
+  number.convert(cast<FloatType>(element).getFloatSemantics(),
+                 APFloat::rmNearestTiesToEven, &ignored);
+  return ConstantOp::create(
+             b, loc, DenseElementsAttr::get(type(shape, element), number))
+      .getResult();
 }
 
 Value Emitter::constantInt(Dims shape, Type element, int64_t value) {
@@ -82,22 +96,32 @@ Value Emitter::constantInt(Dims shape, Type element, int64_t value) {
     return constant(shape, element, static_cast<double>(value));
   unsigned width = element.getIntOrFloatBitWidth();
   APInt number(64, static_cast<uint64_t>(width == 1 ? value != 0 : value));
-  return ConstantOp::create(b, loc, DenseElementsAttr::get(type(shape, element), number.zextOrTrunc(width))).getResult();
+  return ConstantOp::create(b, loc,
+                            DenseElementsAttr::get(type(shape, element),
+                                                   number.zextOrTrunc(width)))
+      .getResult();
 }
 
-Value Emitter::like(Value value, double splat) { return value ? constant(shapeOf(value), elementOf(value), splat) : value; }
+Value Emitter::like(Value value, double splat) {
+  return value ? constant(shapeOf(value), elementOf(value), splat) : value;
+}
 
-Value Emitter::table(Dims values) { return table(values, {static_cast<int64_t>(values.size())}); }
+Value Emitter::table(Dims values) {
+  return table(values, {static_cast<int64_t>(values.size())});
+}
 
 Value Emitter::table(Dims values, Dims shape) {
-  return ConstantOp::create(b, loc, DenseElementsAttr::get(type(shape, i64()), values)).getResult();
+  return ConstantOp::create(b, loc,
+                            DenseElementsAttr::get(type(shape, i64()), values))
+      .getResult();
 }
 
 Value Emitter::iota(Dims shape, Type element, int64_t dim) {
   if (failed())
     return {};
   Type counted = element.isInteger(1) ? i64() : element;
-  return convert(IotaOp::create(b, loc, type(shape, counted), dim).getResult(), element);
+  return convert(IotaOp::create(b, loc, type(shape, counted), dim).getResult(),
+                 element);
 }
 
 //===----------------------------------------------------------------------===//
@@ -109,13 +133,17 @@ bool Emitter::align(Value &a, Value &c) {
     return false;
   Shape shape;
   if (!broadcastShapes(shapeOf(a), shapeOf(c), shape))
-    return fail("shapes " + text(a.getType()) + " and " + text(c.getType()) + " do not broadcast"), false;
+    return fail("shapes " + text(a.getType()) + " and " + text(c.getType()) +
+                " do not broadcast"),
+           false;
   a = broadcastTo(a, shape);
   c = broadcastTo(c, shape);
   if (!a || !c)
     return false;
   if (elementOf(a) != elementOf(c))
-    return fail("element types of " + text(a.getType()) + " and " + text(c.getType()) + " differ"), false;
+    return fail("element types of " + text(a.getType()) + " and " +
+                text(c.getType()) + " differ"),
+           false;
   return true;
 }
 
@@ -132,7 +160,8 @@ Value Emitter::mul(Value a, Value c) {
 }
 
 Value Emitter::compare(CompareDirection direction, Value a, Value c) {
-  return align(a, c) ? CompareOp::create(b, loc, direction, a, c).getResult() : Value();
+  return align(a, c) ? CompareOp::create(b, loc, direction, a, c).getResult()
+                     : Value();
 }
 
 Value Emitter::select(Value pred, Value onTrue, Value onFalse) {
@@ -140,9 +169,13 @@ Value Emitter::select(Value pred, Value onTrue, Value onFalse) {
     return {};
   Shape shape;
   if (!broadcastShapes(shapeOf(pred), shapeOf(onTrue), shape))
-    return fail("shapes " + text(pred.getType()) + " and " + text(onTrue.getType()) + " do not broadcast");
+    return fail("shapes " + text(pred.getType()) + " and " +
+                text(onTrue.getType()) + " do not broadcast");
   pred = broadcastTo(convert(pred, i1()), shape);
-  return SelectOp::create(b, loc, typeOf(broadcastTo(onTrue, shape)), pred, broadcastTo(onTrue, shape), broadcastTo(onFalse, shape)).getResult();
+  return SelectOp::create(b, loc, typeOf(broadcastTo(onTrue, shape)), pred,
+                          broadcastTo(onTrue, shape),
+                          broadcastTo(onFalse, shape))
+      .getResult();
 }
 
 Value Emitter::convert(Value a, Type element) {
@@ -159,14 +192,16 @@ Value Emitter::reshape(Value a, Dims shape) {
   if (!a || failed() || shapeOf(a) == shape)
     return a;
   if (countOf(shapeOf(a)) != countOf(shape))
-    return fail("a tensor of " + Twine(countOf(shapeOf(a))) + " elements cannot have a shape of " + Twine(countOf(shape)));
+    return fail("a tensor of " + Twine(countOf(shapeOf(a))) +
+                " elements cannot have a shape of " + Twine(countOf(shape)));
   return ReshapeOp::create(b, loc, type(shape, elementOf(a)), a).getResult();
 }
 
 Value Emitter::transpose(Value a, Dims permutation) {
   if (!a || llvm::equal(permutation, range(rankOf(a))))
     return a;
-  Operation *op = inferred<TransposeOp>(a, [&](auto &p) { p.permutation = array(permutation); });
+  Operation *op = inferred<TransposeOp>(
+      a, [&](auto &p) { p.permutation = array(permutation); });
   return op ? op->getResult(0) : Value();
 }
 
@@ -182,13 +217,18 @@ Value Emitter::slice(Value a, Dims starts, Dims limits, Dims strides) {
   if (!a)
     return a;
   auto one = [](int64_t stride) { return stride == 1; };
-  if (llvm::all_of(starts, [](int64_t start) { return start == 0; }) && limits == shapeOf(a) && llvm::all_of(strides, one))
+  if (llvm::all_of(starts, [](int64_t start) { return start == 0; }) &&
+      limits == shapeOf(a) && llvm::all_of(strides, one))
     return a;
-  Operation *op = inferred<SliceOp>(a, [&](auto &p) { p.starts = array(starts), p.limits = array(limits), p.strides = array(strides); });
+  Operation *op = inferred<SliceOp>(a, [&](auto &p) {
+    p.starts = array(starts), p.limits = array(limits),
+    p.strides = array(strides);
+  });
   return op ? op->getResult(0) : Value();
 }
 
-Value Emitter::sliceDim(Value a, int64_t dim, int64_t start, int64_t limit, int64_t step) {
+Value Emitter::sliceDim(Value a, int64_t dim, int64_t start, int64_t limit,
+                        int64_t step) {
   if (!a)
     return a;
   Shape starts(rankOf(a), 0), limits(shapeOf(a)), strides(rankOf(a), 1);
@@ -196,14 +236,17 @@ Value Emitter::sliceDim(Value a, int64_t dim, int64_t start, int64_t limit, int6
   return slice(a, starts, limits, strides);
 }
 
-Value Emitter::at(Value a, int64_t dim, int64_t index) { return squeeze(sliceDim(a, dim, index, index + 1), dim); }
+Value Emitter::at(Value a, int64_t dim, int64_t index) {
+  return squeeze(sliceDim(a, dim, index, index + 1), dim);
+}
 
 Value Emitter::broadcast(Value a, Dims shape, Dims dims) {
   if (!a || failed())
     return {};
   if (shapeOf(a) == shape && llvm::equal(dims, range(rankOf(a))))
     return a;
-  return BroadcastInDimOp::create(b, loc, type(shape, elementOf(a)), a, dims).getResult();
+  return BroadcastInDimOp::create(b, loc, type(shape, elementOf(a)), a, dims)
+      .getResult();
 }
 
 Value Emitter::broadcastTo(Value a, Dims shape) {
@@ -211,14 +254,18 @@ Value Emitter::broadcastTo(Value a, Dims shape) {
     return a;
   Shape result;
   if (!broadcastShapes(shapeOf(a), shape, result) || Dims(result) != shape)
-    return fail("a tensor of type " + text(a.getType()) + " does not broadcast to the shape of " + text(type(shape, elementOf(a))));
+    return fail("a tensor of type " + text(a.getType()) +
+                " does not broadcast to the shape of " +
+                text(type(shape, elementOf(a))));
   Shape dims;
   for (int64_t i = 0; i < rankOf(a); ++i)
     dims.push_back(static_cast<int64_t>(shape.size()) - rankOf(a) + i);
   // A splat broadcasts by itself.
   if (auto constant = a.getDefiningOp<ConstantOp>())
     if (auto splat = dyn_cast<SplatElementsAttr>(constant.getValue()))
-      return ConstantOp::create(b, loc, splat.resizeSplat(type(shape, elementOf(a)))).getResult();
+      return ConstantOp::create(b, loc,
+                                splat.resizeSplat(type(shape, elementOf(a))))
+          .getResult();
   return broadcast(a, shape, dims);
 }
 
@@ -241,19 +288,24 @@ Value Emitter::squeeze(Value a, int64_t dim) {
 Value Emitter::concat(ArrayRef<Value> inputs, int64_t dim) {
   if (inputs.size() == 1)
     return inputs.front();
-  Operation *op = inferred<ConcatenateOp>(ValueRange(inputs), [&](auto &p) { p.dimension = integer(dim); });
+  Operation *op = inferred<ConcatenateOp>(
+      ValueRange(inputs), [&](auto &p) { p.dimension = integer(dim); });
   return op ? op->getResult(0) : Value();
 }
 
 Value Emitter::pad(Value a, Value value, Dims low, Dims high, Dims interior) {
   auto zero = [](int64_t size) { return size == 0; };
-  if (llvm::all_of(low, zero) && llvm::all_of(high, zero) && llvm::all_of(interior, zero))
+  if (llvm::all_of(low, zero) && llvm::all_of(high, zero) &&
+      llvm::all_of(interior, zero))
     return a;
-  Operation *op = inferred<PadOp>({a, value}, [&](auto &p) { p.low = array(low), p.high = array(high), p.interior = array(interior); });
+  Operation *op = inferred<PadOp>({a, value}, [&](auto &p) {
+    p.low = array(low), p.high = array(high), p.interior = array(interior);
+  });
   return op ? op->getResult(0) : Value();
 }
 
-Value Emitter::padDim(Value a, int64_t dim, int64_t low, int64_t high, double value) {
+Value Emitter::padDim(Value a, int64_t dim, int64_t low, int64_t high,
+                      double value) {
   if (!a)
     return a;
   Shape lows(rankOf(a), 0), highs(rankOf(a), 0), interior(rankOf(a), 0);
@@ -267,19 +319,26 @@ Value Emitter::reverse(Value a, Dims dims) {
   return ReverseOp::create(b, loc, a.getType(), a, dims).getResult();
 }
 
-Value Emitter::gather(Value a, ArrayRef<Value> indices, Dims dims, int64_t batch) {
+Value Emitter::gather(Value a, ArrayRef<Value> indices, Dims dims,
+                      int64_t batch) {
   SmallVector<Value> operands{a};
   operands.append(indices.begin(), indices.end());
-  Operation *op = inferred<GatherOp>(operands, [&](auto &p) { p.dims = array(dims), p.batch_dims = integer(batch); });
+  Operation *op = inferred<GatherOp>(operands, [&](auto &p) {
+    p.dims = array(dims), p.batch_dims = integer(batch);
+  });
   return op ? op->getResult(0) : Value();
 }
 
-Value Emitter::scatter(ScatterKind kind, Value base, ArrayRef<Value> indices, Value updates, Dims dims, int64_t batch) {
+Value Emitter::scatter(ScatterKind kind, Value base, ArrayRef<Value> indices,
+                       Value updates, Dims dims, int64_t batch) {
   if (!base || !updates || failed() || llvm::is_contained(indices, Value()))
     return {};
   if (elementOf(base) != elementOf(updates))
-    return fail("scatter into " + text(base.getType()) + " of " + text(updates.getType()));
-  return ScatterOp::create(b, loc, base.getType(), kind, base, indices, updates, dims, batch).getResult();
+    return fail("scatter into " + text(base.getType()) + " of " +
+                text(updates.getType()));
+  return ScatterOp::create(b, loc, base.getType(), kind, base, indices, updates,
+                           dims, batch)
+      .getResult();
 }
 
 std::pair<Value, Value> Emitter::sort(Value a, int64_t dim, bool descending) {
@@ -294,7 +353,8 @@ std::pair<Value, Value> Emitter::sort(Value a, int64_t dim, bool descending) {
 }
 
 Value Emitter::cumulative(ReduceKind kind, Value a, int64_t dim) {
-  return a && !failed() ? CumulativeOp::create(b, loc, kind, a, dim).getResult() : Value();
+  return a && !failed() ? CumulativeOp::create(b, loc, kind, a, dim).getResult()
+                        : Value();
 }
 
 //===----------------------------------------------------------------------===//
@@ -307,7 +367,10 @@ Value Emitter::reduce(ReduceKind kind, Value a, Dims dims, bool keepDims) {
   Shape sorted(dims);
   llvm::sort(sorted);
   Shape kept(shapeOf(a));
-  Operation *op = inferred<ReduceOp>(a, [&](auto &p) { p.dimensions = array(sorted), p.kind = ReduceKindAttr::get(b.getContext(), kind); });
+  Operation *op = inferred<ReduceOp>(a, [&](auto &p) {
+    p.dimensions = array(sorted),
+    p.kind = ReduceKindAttr::get(b.getContext(), kind);
+  });
   if (!op || !keepDims)
     return op ? op->getResult(0) : Value();
   for (int64_t dim : sorted)
@@ -325,13 +388,18 @@ Value Emitter::mean(Value a, Dims dims, bool keepDims) {
 }
 
 Value Emitter::argReduce(ReduceKind kind, Value a, int64_t dim) {
-  Operation *op = inferred<ArgReduceOp>(a, [&](auto &p) { p.dimension = integer(dim), p.kind = ReduceKindAttr::get(b.getContext(), kind); });
+  Operation *op = inferred<ArgReduceOp>(a, [&](auto &p) {
+    p.dimension = integer(dim),
+    p.kind = ReduceKindAttr::get(b.getContext(), kind);
+  });
   return op ? op->getResult(0) : Value();
 }
 
-Value Emitter::dot(Value lhs, Value rhs, Dims lhsBatch, Dims rhsBatch, Dims lhsContract, Dims rhsContract) {
+Value Emitter::dot(Value lhs, Value rhs, Dims lhsBatch, Dims rhsBatch,
+                   Dims lhsContract, Dims rhsContract) {
   Operation *op = inferred<DotGeneralOp>({lhs, rhs}, [&](auto &p) {
-    p.lhs_batch = array(lhsBatch), p.rhs_batch = array(rhsBatch), p.lhs_contract = array(lhsContract), p.rhs_contract = array(rhsContract);
+    p.lhs_batch = array(lhsBatch), p.rhs_batch = array(rhsBatch),
+    p.lhs_contract = array(lhsContract), p.rhs_contract = array(rhsContract);
   });
   return op ? op->getResult(0) : Value();
 }
@@ -349,8 +417,10 @@ Value Emitter::matmul(Value lhs, Value rhs) {
   if (r == 2) // The leading dimensions of lhs are all free.
     return dot(lhs, rhs, {}, {}, {l - 1}, {0});
   Shape batch;
-  if (!broadcastShapes(shapeOf(lhs).drop_back(2), shapeOf(rhs).drop_back(2), batch))
-    return fail("batch dimensions of " + text(lhs.getType()) + " and " + text(rhs.getType()) + " do not broadcast");
+  if (!broadcastShapes(shapeOf(lhs).drop_back(2), shapeOf(rhs).drop_back(2),
+                       batch))
+    return fail("batch dimensions of " + text(lhs.getType()) + " and " +
+                text(rhs.getType()) + " do not broadcast");
   auto widen = [&](Value v) {
     Shape shape(batch);
     llvm::append_range(shape, shapeOf(v).take_back(2));

@@ -1,13 +1,16 @@
-// Operators that hold subgraphs (gradient mode, autocast, checkpointing: inlined), vmap's markers, and what has no meaning
-// for values: assertions and constraints.
+// Operators that hold subgraphs (gradient mode, autocast, checkpointing:
+// inlined), vmap's markers, and what has no meaning for values: assertions and
+// constraints.
 #include "compiler/import/aten/Lowering.h"
 
 using namespace mlir;
 
 namespace lockstep::aten {
 
-/// Lowers the subgraph in place of the call. Operands are the arguments after `firstOperand`.
-static void inlineSubgraph(OpCall &op, const pt2::GraphArgument &subgraph, size_t firstOperand, bool noGrad) {
+/// Lowers the subgraph in place of the call. Operands are the arguments after
+/// `firstOperand`.
+static void inlineSubgraph(OpCall &op, const pt2::GraphArgument &subgraph,
+                           size_t firstOperand, bool noGrad) {
   Scope inner;
   inner.graph = subgraph.graph.get();
   const pt2::Graph &graph = *inner.graph;
@@ -28,7 +31,8 @@ static void inlineSubgraph(OpCall &op, const pt2::GraphArgument &subgraph, size_
   op.lowering.noGradDepth -= noGrad;
   if (error)
     return void(op.t.fail(*error));
-  // Operands may have been written inside; the storage is shared. Results keep their aliases.
+  // Operands may have been written inside; the storage is shared. Results keep
+  // their aliases.
   size_t count = 0;
   for (const pt2::Argument &output : graph.outputs) {
     size_t i = count++;
@@ -70,9 +74,12 @@ static void lowerAutocast(OpCall &op) {
   if (!graph)
     return;
   // (device_type, dtype, enabled, cache_enabled, subgraph, operands...)
-  const bool *enabled = op.node.inputs.size() > 2 ? op.node.inputs[2].value.getIf<bool>() : nullptr;
+  const bool *enabled = op.node.inputs.size() > 2
+                            ? op.node.inputs[2].value.getIf<bool>()
+                            : nullptr;
   if (enabled && *enabled)
-    return op.unsupported("an autocast region in the graph; export the model in float32 and choose the precision when compiling");
+    return op.unsupported("an autocast region in the graph; export the model "
+                          "in float32 and choose the precision when compiling");
   inlineSubgraph(op, *graph, position + 1, false);
 }
 
@@ -100,14 +107,18 @@ static std::optional<int64_t> positional(OpCall &op, size_t i) {
       return symbol->value;
     auto it = op.scope.graph->symIntValues.find(symbol->name);
     if (it != op.scope.graph->symIntValues.end())
-      if (StatusOr<int64_t> bound = it->second.evaluate(op.lowering.bindings); bound.ok())
+      if (StatusOr<int64_t> bound = it->second.evaluate(op.lowering.bindings);
+          bound.ok())
         return *bound;
   }
   return std::nullopt;
 }
 
 static TensorRef *firstTensor(OpCall &op) {
-  auto it = op.node.inputs.empty() ? op.scope.tensors.end() : op.scope.tensors.find(op.node.inputs.front().value.tensorName());
+  auto it =
+      op.node.inputs.empty()
+          ? op.scope.tensors.end()
+          : op.scope.tensors.find(op.node.inputs.front().value.tensorName());
   if (it != op.scope.tensors.end() && it->second.cached)
     return &it->second;
   op.t.fail("expected a tensor as first argument");
@@ -155,11 +166,13 @@ static void lowerAddBatchDim(OpCall &op) {
   bindResult(op, std::move(result));
 }
 
-/// (x, level, size, dim): the hidden dimension becomes dimension `dim`; a tensor without it repeats.
+/// (x, level, size, dim): the hidden dimension becomes dimension `dim`; a
+/// tensor without it repeats.
 static void lowerRemoveBatchDim(OpCall &op) {
   op.ignoreAll();
   TensorRef *self = firstTensor(op);
-  std::optional<int64_t> level = positional(op, 1), size = positional(op, 2), dim = positional(op, 3);
+  std::optional<int64_t> level = positional(op, 1), size = positional(op, 2),
+                         dim = positional(op, 3);
   if (!self || !level || !size || !dim)
     return void(op.t.fail("expected (tensor, level, size, dimension)"));
   Value value = self->read(op.t);
@@ -190,18 +203,27 @@ static void lowerRemoveBatchDim(OpCall &op) {
 
 static void lowerControlFlow(OpCall &op) {
   op.ignoreAll();
-  op.unsupported("control flow on values (" + op.base + "); write it with torch.where, or unroll the loop in Python");
+  op.unsupported("control flow on values (" + op.base +
+                 "); write it with torch.where, or unroll the loop in Python");
 }
 
 void addHigherOrder(OperatorTable &table) {
   table.add("higher_order.wrap_with_set_grad_enabled", lowerSetGradEnabled);
   table.add("higher_order.wrap_with_autocast", lowerAutocast);
-  table.add({"higher_order.wrap", "higher_order.tag_activation_checkpoint", "higher_order.wrap_activation_checkpoint",
-             "higher_order.invoke_subgraph", "higher_order.strict_mode", "higher_order.hints_wrapper"},
+  table.add({"higher_order.wrap", "higher_order.tag_activation_checkpoint",
+             "higher_order.wrap_activation_checkpoint",
+             "higher_order.invoke_subgraph", "higher_order.strict_mode",
+             "higher_order.hints_wrapper"},
             lowerInline);
-  table.add({"higher_order.cond", "higher_order.scan", "higher_order.while_loop", "higher_order.associative_scan", "higher_order.map_impl"}, lowerControlFlow);
-  table.add({"_assert_async", "_assert_scalar", "_assert_tensor_metadata", "sym_constrain_range", "sym_constrain_range_for_size", "_make_dep_token",
-             "_functional_assert_async", "_functional_assert_scalar", "sym_size", "sym_numel", "sym_stride", "sym_storage_offset", "symbolic", "manual_seed"},
+  table.add({"higher_order.cond", "higher_order.scan",
+             "higher_order.while_loop", "higher_order.associative_scan",
+             "higher_order.map_impl"},
+            lowerControlFlow);
+  table.add({"_assert_async", "_assert_scalar", "_assert_tensor_metadata",
+             "sym_constrain_range", "sym_constrain_range_for_size",
+             "_make_dep_token", "_functional_assert_async",
+             "_functional_assert_scalar", "sym_size", "sym_numel", "sym_stride",
+             "sym_storage_offset", "symbolic", "manual_seed"},
             lowerNothing);
   table.add("functorch.lazy_load_decompositions", lowerNothing);
   table.add("functorch._vmap_increment_nesting", lowerIncrement);

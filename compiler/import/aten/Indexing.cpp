@@ -10,25 +10,33 @@ using namespace lockstep::train;
 
 namespace lockstep::aten {
 
-/// True where the values cannot be negative: counts, positions, and what is made of them.
+/// True where the values cannot be negative: counts, positions, and what is
+/// made of them.
 static bool isNonNegative(Value value, int depth = 0) {
   Operation *op = value.getDefiningOp();
   if (!op || depth > 16)
     return false;
   if (auto constant = dyn_cast<ConstantOp>(op)) {
     auto elements = dyn_cast<DenseIntElementsAttr>(constant.getValue());
-    return elements && llvm::none_of(elements.getValues<APInt>(), [](const APInt &i) { return i.isNegative() && i.getBitWidth() > 1; });
+    return elements &&
+           llvm::none_of(elements.getValues<APInt>(), [](const APInt &i) {
+             return i.isNegative() && i.getBitWidth() > 1;
+           });
   }
   if (isa<IotaOp, ArgReduceOp>(op))
     return true;
   if (isa<SortOp>(op))
     return value == op->getResult(1);
   if (isa<AddOp, MultiplyOp, MaximumOp>(op))
-    return isNonNegative(op->getOperand(0), depth + 1) && isNonNegative(op->getOperand(1), depth + 1);
-  if (isa<ReshapeOp, BroadcastInDimOp, TransposeOp, SliceOp, ReverseOp, GatherOp>(op))
+    return isNonNegative(op->getOperand(0), depth + 1) &&
+           isNonNegative(op->getOperand(1), depth + 1);
+  if (isa<ReshapeOp, BroadcastInDimOp, TransposeOp, SliceOp, ReverseOp,
+          GatherOp>(op))
     return isNonNegative(op->getOperand(0), depth + 1);
   if (auto convert = dyn_cast<ConvertOp>(op))
-    return elementOf(convert.getOperand()).isInteger(1) || (!isFloat(convert.getOperand()) && isNonNegative(convert.getOperand(), depth + 1));
+    return elementOf(convert.getOperand()).isInteger(1) ||
+           (!isFloat(convert.getOperand()) &&
+            isNonNegative(convert.getOperand(), depth + 1));
   return false;
 }
 
@@ -38,7 +46,9 @@ Value wrapNegative(Emitter &t, Value index, int64_t size) {
   index = t.convert(index, t.i64());
   if (isNonNegative(index))
     return index;
-  return t.select(t.lt(index, 0), t.add(index, t.constantInt(shapeOf(index), t.i64(), size)), index);
+  return t.select(t.lt(index, 0),
+                  t.add(index, t.constantInt(shapeOf(index), t.i64(), size)),
+                  index);
 }
 
 Value takeAlong(Emitter &t, Value x, Value index, int64_t dim) {
@@ -46,7 +56,8 @@ Value takeAlong(Emitter &t, Value x, Value index, int64_t dim) {
     return t.fail("expected index and tensor of one rank");
   if (rankOf(x) == 0)
     return x;
-  // The other dimensions are the batch; what the index does not reach is cut off first.
+  // The other dimensions are the batch; what the index does not reach is cut
+  // off first.
   Shape limits(shapeOf(index));
   limits[dim] = shapeOf(x)[dim];
   for (int64_t i = 0; i < rankOf(x); ++i)
@@ -59,7 +70,9 @@ Value takeAlong(Emitter &t, Value x, Value index, int64_t dim) {
   toLast.push_back(dim);
   Shape back = range(last);
   back.insert(back.begin() + dim, last);
-  Value taken = t.gather(t.transpose(x, toLast), {t.transpose(t.convert(index, t.i64()), toLast)}, {last}, last);
+  Value taken =
+      t.gather(t.transpose(x, toLast),
+               {t.transpose(t.convert(index, t.i64()), toLast)}, {last}, last);
   return taken ? t.transpose(taken, back) : taken;
 }
 
@@ -69,9 +82,11 @@ Value takeAlong(Emitter &t, Value x, Value index, int64_t dim) {
 
 /// A constant mask becomes one table of positions for each of its dimensions.
 static bool expandMask(Emitter &t, Value mask, SmallVector<Value> &tables) {
-  std::optional<HostTensor> value = recognize::evaluateConstant(mask, int64_t(1) << 24);
+  std::optional<HostTensor> value =
+      recognize::evaluateConstant(mask, int64_t(1) << 24);
   if (!value) {
-    t.fail("unsupported: indexing with a mask that depends on values, so that the result's size does");
+    t.fail("unsupported: indexing with a mask that depends on values, so that "
+           "the result's size does");
     return false;
   }
   std::vector<int64_t> elements = value->toInts();
@@ -95,7 +110,8 @@ bool AdvancedIndex::build(Emitter &t, ArrayRef<Value> list, Dims operand) {
   for (Value index : list) {
     if (!index) {
       ++dim;
-    } else if (elementOf(index).isInteger(1) || elementOf(index).isUnsignedInteger(8)) {
+    } else if (elementOf(index).isInteger(1) ||
+               elementOf(index).isUnsignedInteger(8)) {
       SmallVector<Value> tables;
       if (!expandMask(t, index, tables))
         return false;
@@ -113,11 +129,13 @@ bool AdvancedIndex::build(Emitter &t, ArrayRef<Value> list, Dims operand) {
       return t.fail("index tensors do not broadcast"), false;
     shape = wide;
   }
-  bool adjacent = found.back().first - found.front().first + 1 == static_cast<int64_t>(found.size());
+  bool adjacent = found.back().first - found.front().first + 1 ==
+                  static_cast<int64_t>(found.size());
   position = adjacent ? found.front().first : 0;
   for (auto [at, index] : found) {
     dims.push_back(at);
-    indices.push_back(t.broadcastTo(wrapNegative(t, index, operand[at]), shape));
+    indices.push_back(
+        t.broadcastTo(wrapNegative(t, index, operand[at]), shape));
   }
   return !t.failed();
 }
@@ -131,12 +149,16 @@ Shape AdvancedIndex::toResult(int64_t rank) const {
 }
 
 static void lowerIndex(OpCall &op) {
-  // Inside vmap the hidden dimensions of the index tensors lead; those of the operand are indexed by their own count.
+  // Inside vmap the hidden dimensions of the index tensors lead; those of the
+  // operand are indexed by their own count.
   SmallVector<Value> list;
   const pt2::Argument *argument = op.argument("indices");
   TensorRef *self = op.ref("self");
-  auto *optionals = argument ? argument->getIf<std::vector<pt2::OptionalTensorArgument>>() : nullptr;
-  auto *tensors = argument ? argument->getIf<std::vector<pt2::TensorArgument>>() : nullptr;
+  auto *optionals =
+      argument ? argument->getIf<std::vector<pt2::OptionalTensorArgument>>()
+               : nullptr;
+  auto *tensors =
+      argument ? argument->getIf<std::vector<pt2::TensorArgument>>() : nullptr;
   SmallVector<std::string_view> names;
   if (optionals)
     for (const auto &tensor : *optionals)
@@ -151,7 +173,8 @@ static void lowerIndex(OpCall &op) {
   op.levels = self->levels;
   for (std::string_view name : names) {
     auto it = op.scope.tensors.find(name);
-    refs.push_back(name.empty() || it == op.scope.tensors.end() ? nullptr : &it->second);
+    refs.push_back(name.empty() || it == op.scope.tensors.end() ? nullptr
+                                                                : &it->second);
     if (!name.empty() && !refs.back())
       return void(op.t.fail("an index has no value"));
     if (!refs.back())
@@ -159,11 +182,13 @@ static void lowerIndex(OpCall &op) {
     for (int64_t level : refs.back()->levels)
       if (!llvm::is_contained(op.levels, level))
         op.levels.push_back(level);
-    rank = std::max(rank, rankOf(refs.back()->cached) - refs.back()->levels.size());
+    rank = std::max(rank,
+                    rankOf(refs.back()->cached) - refs.back()->levels.size());
   }
   llvm::sort(op.levels);
   Value x = self->read(op.t);
-  if (!op.levels.empty() && (!self->levels.empty() || llvm::is_contained(refs, nullptr)))
+  if (!op.levels.empty() &&
+      (!self->levels.empty() || llvm::is_contained(refs, nullptr)))
     return op.unsupported("this form of indexing inside torch.vmap");
   for (TensorRef *ref : refs) {
     Value index = ref ? ref->read(op.t) : Value();
@@ -171,7 +196,9 @@ static void lowerIndex(OpCall &op) {
       Shape shape;
       size_t next = 0;
       for (int64_t level : op.levels)
-        shape.push_back(next < ref->levels.size() && ref->levels[next] == level ? shapeOf(index)[next++] : 1);
+        shape.push_back(next < ref->levels.size() && ref->levels[next] == level
+                            ? shapeOf(index)[next++]
+                            : 1);
       Dims own = shapeOf(index).drop_front(ref->levels.size());
       shape.append(rank - own.size(), 1);
       llvm::append_range(shape, own);
@@ -185,7 +212,8 @@ static void lowerIndex(OpCall &op) {
   if (!op.levels.empty())
     index.position = 0;
   Value taken = op.t.gather(x, index.indices, index.dims, 0);
-  op.result(taken ? op.t.transpose(taken, index.toResult(rankOf(taken))) : taken);
+  op.result(taken ? op.t.transpose(taken, index.toResult(rankOf(taken)))
+                  : taken);
 }
 
 //===----------------------------------------------------------------------===//
@@ -193,13 +221,15 @@ static void lowerIndex(OpCall &op) {
 //===----------------------------------------------------------------------===//
 
 static void lowerGather(OpCall &op) {
-  Value x = op.tensor("self"), index = op.tensor(op.base == "gather" ? "index" : "indices");
+  Value x = op.tensor("self"),
+        index = op.tensor(op.base == "gather" ? "index" : "indices");
   op.ignore({"sparse_grad"});
   if (op.bad())
     return;
   if (op.base == "take_along_dim") {
     if (!op.has("dim"))
-      x = op.t.reshape(x, {countOf(shapeOf(x))}), index = op.t.reshape(index, {countOf(shapeOf(index))});
+      x = op.t.reshape(x, {countOf(shapeOf(x))}),
+      index = op.t.reshape(index, {countOf(shapeOf(index))});
     Shape common;
     int64_t dim = op.dim("dim", rankOf(x), 0);
     Shape xs(shapeOf(x)), is(shapeOf(index));
@@ -227,7 +257,8 @@ static void lowerIndexSelect(OpCall &op) {
     return op.result(x);
   if (rankOf(index) != 1)
     index = op.t.reshape(index, {countOf(shapeOf(index))});
-  Value taken = op.t.gather(x, {wrapNegative(op.t, index, shapeOf(x)[dim])}, {dim}, 0);
+  Value taken =
+      op.t.gather(x, {wrapNegative(op.t, index, shapeOf(x)[dim])}, {dim}, 0);
   Shape permutation = llvm::to_vector(llvm::seq<int64_t>(1, rankOf(x)));
   permutation.insert(permutation.begin() + dim, 0);
   op.result(taken ? op.t.transpose(taken, permutation) : taken);
@@ -238,7 +269,8 @@ static void lowerTake(OpCall &op) {
   if (op.bad())
     return;
   Value flat = op.t.reshape(x, {countOf(shapeOf(x))});
-  op.result(op.t.gather(flat, {wrapNegative(op.t, index, countOf(shapeOf(x)))}, {0}, 0));
+  op.result(op.t.gather(flat, {wrapNegative(op.t, index, countOf(shapeOf(x)))},
+                        {0}, 0));
 }
 
 static void lowerMaskedSelect(OpCall &op) {
@@ -248,7 +280,8 @@ static void lowerMaskedSelect(OpCall &op) {
     return;
   AdvancedIndex index;
   if (index.build(op.t, {op.t.broadcastTo(mask, common)}, common))
-    op.result(op.t.gather(op.t.broadcastTo(x, common), index.indices, index.dims, 0));
+    op.result(
+        op.t.gather(op.t.broadcastTo(x, common), index.indices, index.dims, 0));
 }
 
 static void lowerOneHot(OpCall &op) {
@@ -257,7 +290,10 @@ static void lowerOneHot(OpCall &op) {
   Shape shape = op.resultShape();
   if (op.bad() || shape.empty())
     return;
-  Value same = op.t.compare(CompareDirection::EQ, op.t.unsqueeze(op.t.convert(x, op.t.i64()), rankOf(x)), op.t.iota(shape, op.t.i64(), shape.size() - 1));
+  Value same =
+      op.t.compare(CompareDirection::EQ,
+                   op.t.unsqueeze(op.t.convert(x, op.t.i64()), rankOf(x)),
+                   op.t.iota(shape, op.t.i64(), shape.size() - 1));
   op.result(op.t.convert(same, op.t.i64()));
 }
 
@@ -275,7 +311,8 @@ static Value embedding(OpCall &op, Value table, Value ids, int64_t padding) {
 
 static int64_t paddingIndex(OpCall &op, Value table) {
   int64_t padding = op.has("padding_idx") ? op.integer("padding_idx") : -1;
-  // -1 means none in the operator; Python has made negative indices positive before.
+  // -1 means none in the operator; Python has made negative indices positive
+  // before.
   return padding < -1 && table ? padding + shapeOf(table)[0] : padding;
 }
 
@@ -287,34 +324,47 @@ static void lowerEmbedding(OpCall &op) {
 
 /// Bags lie one after the other in `indices`; bag j starts at offsets[j].
 static void lowerEmbeddingBag(OpCall &op) {
-  Value table = op.tensor("weight"), ids = op.tensor("indices"), offsets = op.tensor("offsets"), weights = op.optionalTensor("per_sample_weights");
+  Value table = op.tensor("weight"), ids = op.tensor("indices"),
+        offsets = op.tensor("offsets"),
+        weights = op.optionalTensor("per_sample_weights");
   int64_t mode = op.integer("mode", 0), padding = paddingIndex(op, table);
   bool last = op.flag("include_last_offset");
-  if (op.bad() || rankOf(ids) != 1 || rankOf(offsets) != 1 || mode < 0 || mode > 2)
+  if (op.bad() || rankOf(ids) != 1 || rankOf(offsets) != 1 || mode < 0 ||
+      mode > 2)
     return op.unsupported("this form of embedding_bag");
-  int64_t count = shapeOf(ids)[0], bags = shapeOf(offsets)[0] - last, width = shapeOf(table)[1];
+  int64_t count = shapeOf(ids)[0], bags = shapeOf(offsets)[0] - last,
+          width = shapeOf(table)[1];
   Value rows = embedding(op, table, ids, padding), kept;
   if (padding >= 0)
-    kept = op.t.compare(CompareDirection::NE, op.t.convert(ids, op.t.i64()), static_cast<double>(padding));
+    kept = op.t.compare(CompareDirection::NE, op.t.convert(ids, op.t.i64()),
+                        static_cast<double>(padding));
   if (weights)
     rows = op.t.mul(rows, op.t.unsqueeze(weights, 1));
   // The bag of a position is the number of offsets at or before it, less one.
   offsets = op.t.convert(op.t.sliceDim(offsets, 0, 0, bags), op.t.i64());
-  Value before = op.t.compare(CompareDirection::GE, op.t.iota({count, bags}, op.t.i64(), 0), offsets);
+  Value before = op.t.compare(CompareDirection::GE,
+                              op.t.iota({count, bags}, op.t.i64(), 0), offsets);
   Value bag = op.t.sub(op.t.sum(op.t.convert(before, op.t.i64()), {1}), 1);
-  Value mine = op.t.compare(CompareDirection::EQ, op.t.unsqueeze(bag, 1), op.t.iota({count, bags}, op.t.i64(), 1)); // [count, bags]
+  Value mine =
+      op.t.compare(CompareDirection::EQ, op.t.unsqueeze(bag, 1),
+                   op.t.iota({count, bags}, op.t.i64(), 1)); // [count, bags]
   if (kept)
     mine = op.t.logicalAnd(mine, op.t.unsqueeze(kept, 1));
   Type type = elementOf(table);
   Value share = op.t.convert(mine, type);
   if (mode == 2) {
-    Value member = op.t.unsqueeze(mine, 2), wide = op.t.broadcastTo(op.t.unsqueeze(rows, 1), {count, bags, width});
-    Value top = op.t.reduce(ReduceKind::Max, op.t.select(member, wide, -INFINITY), {0});
-    op.result(0, op.t.select(op.t.compare(CompareDirection::EQ, top, -INFINITY), 0, top));
+    Value member = op.t.unsqueeze(mine, 2),
+          wide =
+              op.t.broadcastTo(op.t.unsqueeze(rows, 1), {count, bags, width});
+    Value top =
+        op.t.reduce(ReduceKind::Max, op.t.select(member, wide, -INFINITY), {0});
+    op.result(0, op.t.select(op.t.compare(CompareDirection::EQ, top, -INFINITY),
+                             0, top));
   } else {
     Value sum = op.t.dot(share, rows, {}, {}, {0}, {0});
     if (mode == 1)
-      sum = op.t.div(sum, op.t.max(op.t.unsqueeze(op.t.sum(share, {0}), 1), 1.0));
+      sum =
+          op.t.div(sum, op.t.max(op.t.unsqueeze(op.t.sum(share, {0}), 1), 1.0));
     op.result(0, sum);
   }
   for (size_t i = 1; i < op.resultCount(); ++i)
@@ -330,7 +380,8 @@ void addIndexing(OperatorTable &table) {
   table.add("masked_select", lowerMaskedSelect);
   table.add("one_hot", lowerOneHot);
   table.add("embedding", lowerEmbedding);
-  table.add({"embedding_bag", "_embedding_bag", "_embedding_bag_forward_only"}, lowerEmbeddingBag);
+  table.add({"embedding_bag", "_embedding_bag", "_embedding_bag_forward_only"},
+            lowerEmbeddingBag);
 }
 
 } // namespace lockstep::aten

@@ -6,7 +6,8 @@
 
 namespace lockstep::aten {
 
-/// x[i0, :, i2, ...]: index tensors of one shape, the dimensions they index, and where their dimensions go in the result.
+/// x[i0, :, i2, ...]: index tensors of one shape, the dimensions they index,
+/// and where their dimensions go in the result.
 struct AdvancedIndex {
   llvm::SmallVector<mlir::Value> indices;
   Shape dims;
@@ -14,16 +15,19 @@ struct AdvancedIndex {
   int64_t position = 0;
   Shape shape; ///< of the index tensors
 
-  /// Brings the list (null: a whole dimension) to this form for an operand of that shape. Masks must be constants.
+  /// Brings the list (null: a whole dimension) to this form for an operand of
+  /// that shape. Masks must be constants.
   bool build(Emitter &emit, llvm::ArrayRef<mlir::Value> list, Dims operand);
-  /// The permutation from [index dimensions, others] to the result's order, for a result of that rank.
+  /// The permutation from [index dimensions, others] to the result's order, for
+  /// a result of that rank.
   Shape toResult(int64_t rank) const;
 };
 
 /// index < 0 ? index + size : index, as i64.
 mlir::Value wrapNegative(Emitter &emit, mlir::Value index, int64_t size);
 /// torch.take_along_dim: index has x's rank and, but for `dim`, its sizes.
-mlir::Value takeAlong(Emitter &emit, mlir::Value x, mlir::Value index, int64_t dim);
+mlir::Value takeAlong(Emitter &emit, mlir::Value x, mlir::Value index,
+                      int64_t dim);
 
 } // namespace lockstep::aten
 

@@ -8,7 +8,10 @@ namespace lockstep::aten {
 
 static void lowerMatmul(OpCall &op) {
   bool vectors = op.base == "dot" || op.base == "vdot" || op.base == "inner";
-  StringRef second = op.base == "mm" || op.base == "bmm" ? "mat2" : op.base == "mv" ? "vec" : op.base == "dot" ? "tensor" : "other";
+  StringRef second = op.base == "mm" || op.base == "bmm" ? "mat2"
+                     : op.base == "mv"                   ? "vec"
+                     : op.base == "dot"                  ? "tensor"
+                                                         : "other";
   Value a = op.tensor("self"), b = op.tensor(second);
   if (op.bad())
     return;
@@ -24,24 +27,35 @@ static Value scaledBy(OpCall &op, Value value, StringRef name) {
   return factor == 1 ? value : op.t.mul(value, factor);
 }
 
-/// beta * self + alpha * (a @ b); with beta 0, self does not count, whatever it holds.
+/// beta * self + alpha * (a @ b); with beta 0, self does not count, whatever it
+/// holds.
 static void lowerAddmm(OpCall &op) {
   bool batched = op.base == "baddbmm" || op.base == "addbmm";
-  StringRef first = batched ? "batch1" : op.base == "addmv" ? "mat" : op.base == "addr" ? "vec1" : "mat1";
-  StringRef second = batched ? "batch2" : op.base == "addmv" ? "vec" : op.base == "addr" ? "vec2" : "mat2";
+  StringRef first = batched              ? "batch1"
+                    : op.base == "addmv" ? "mat"
+                    : op.base == "addr"  ? "vec1"
+                                         : "mat1";
+  StringRef second = batched              ? "batch2"
+                     : op.base == "addmv" ? "vec"
+                     : op.base == "addr"  ? "vec2"
+                                          : "mat2";
   Value self = op.tensor("self"), a = op.tensor(first), b = op.tensor(second);
   if (op.bad())
     return;
-  Value product = op.base == "addr" ? op.t.dot(a, b, {}, {}, {}, {}) : op.t.matmul(a, b);
+  Value product =
+      op.base == "addr" ? op.t.dot(a, b, {}, {}, {}, {}) : op.t.matmul(a, b);
   if (op.base == "addbmm")
     product = op.t.sum(product, {0});
   product = scaledBy(op, product, "alpha");
   double beta = op.real("beta", 1);
-  op.result(beta == 0 ? product : op.t.add(product, beta == 1 ? self : op.t.mul(self, beta)));
+  op.result(beta == 0
+                ? product
+                : op.t.add(product, beta == 1 ? self : op.t.mul(self, beta)));
 }
 
 static void lowerLinear(OpCall &op) {
-  Value x = op.tensor("input"), weight = op.tensor("weight"), bias = op.optionalTensor("bias");
+  Value x = op.tensor("input"), weight = op.tensor("weight"),
+        bias = op.optionalTensor("bias");
   if (op.bad() || rankOf(x) == 0 || rankOf(weight) == 0)
     return void(op.t.fail("expected a matrix of weights"));
   Value y = op.t.dot(x, weight, {}, {}, {rankOf(x) - 1}, {rankOf(weight) - 1});
@@ -50,11 +64,14 @@ static void lowerLinear(OpCall &op) {
 
 /// y[..., o] = sum of x1[..., i] weight[o, i, j] x2[..., j].
 static void lowerBilinear(OpCall &op) {
-  Value a = op.tensor("input1"), b = op.tensor("input2"), weight = op.tensor("weight"), bias = op.optionalTensor("bias");
-  if (op.bad() || rankOf(weight) != 3 || rankOf(a) != rankOf(b) || rankOf(a) == 0)
+  Value a = op.tensor("input1"), b = op.tensor("input2"),
+        weight = op.tensor("weight"), bias = op.optionalTensor("bias");
+  if (op.bad() || rankOf(weight) != 3 || rankOf(a) != rankOf(b) ||
+      rankOf(a) == 0)
     return void(op.t.fail("expected weights of rank 3"));
   Value left = op.t.dot(a, weight, {}, {}, {rankOf(a) - 1}, {1}); // [..., o, j]
-  Value y = op.t.sum(op.t.mul(left, op.t.unsqueeze(b, rankOf(b) - 1)), {rankOf(a)});
+  Value y =
+      op.t.sum(op.t.mul(left, op.t.unsqueeze(b, rankOf(b) - 1)), {rankOf(a)});
   op.result(bias ? op.t.add(y, bias) : y);
 }
 
@@ -86,10 +103,12 @@ static void lowerKron(OpCall &op) {
     right.append({1, n});
     merged.push_back(m * n);
   }
-  op.result(op.t.reshape(op.t.mul(op.t.reshape(a, left), op.t.reshape(b, right)), merged));
+  op.result(op.t.reshape(
+      op.t.mul(op.t.reshape(a, left), op.t.reshape(b, right)), merged));
 }
 
-/// Euclidean distances between the rows of two matrices: |x|^2 - 2 x y + |y|^2 loses digits, so by differences.
+/// Euclidean distances between the rows of two matrices: |x|^2 - 2 x y + |y|^2
+/// loses digits, so by differences.
 Value vectorNorm(Emitter &t, Value x, double p, Dims dims, bool keep);
 
 static void lowerCdist(OpCall &op) {
@@ -98,8 +117,11 @@ static void lowerCdist(OpCall &op) {
   op.ignore({"compute_mode"});
   if (op.bad() || rankOf(a) < 2 || rankOf(b) < 2)
     return void(op.t.fail("expected matrices"));
-  Value difference = op.t.sub(op.t.unsqueeze(a, rankOf(a) - 1), op.t.unsqueeze(b, rankOf(b) - 2));
-  op.result(difference ? vectorNorm(op.t, difference, p, {rankOf(difference) - 1}, false) : difference);
+  Value difference = op.t.sub(op.t.unsqueeze(a, rankOf(a) - 1),
+                              op.t.unsqueeze(b, rankOf(b) - 2));
+  op.result(difference ? vectorNorm(op.t, difference, p,
+                                    {rankOf(difference) - 1}, false)
+                       : difference);
 }
 
 static void lowerCross(OpCall &op) {
@@ -114,15 +136,20 @@ static void lowerCross(OpCall &op) {
   int64_t dim = op.dim("dim", shape.size(), fallback);
   if (op.bad() || shape[dim] != 3)
     return void(op.t.fail("expected a dimension of size 3"));
-  auto part = [&](Value v, int64_t i) { return op.t.sliceDim(v, dim, i % 3, i % 3 + 1); };
+  auto part = [&](Value v, int64_t i) {
+    return op.t.sliceDim(v, dim, i % 3, i % 3 + 1);
+  };
   SmallVector<Value> parts;
   for (int64_t i = 0; i < 3; ++i)
-    parts.push_back(op.t.sub(op.t.mul(part(a, i + 1), part(b, i + 2)), op.t.mul(part(a, i + 2), part(b, i + 1))));
+    parts.push_back(op.t.sub(op.t.mul(part(a, i + 1), part(b, i + 2)),
+                             op.t.mul(part(a, i + 2), part(b, i + 1))));
   op.result(op.t.concat(parts, dim));
 }
 
 void addLinear(OperatorTable &table) {
-  table.add({"mm", "bmm", "matmul", "dot", "vdot", "inner", "mv", "linalg_matmul"}, lowerMatmul);
+  table.add(
+      {"mm", "bmm", "matmul", "dot", "vdot", "inner", "mv", "linalg_matmul"},
+      lowerMatmul);
   table.add({"addmm", "baddbmm", "addbmm", "addmv", "addr"}, lowerAddmm);
   table.add("linear", lowerLinear);
   table.add("bilinear", lowerBilinear);

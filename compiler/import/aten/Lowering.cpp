@@ -59,13 +59,16 @@ ResolvedTarget resolveTarget(std::string_view target) {
     return result;
   }
   if (!name.consume_front("torch.ops.aten.")) {
-    // Arithmetic on sizes: symbolic values carry their expressions, so there is nothing to do.
-    if (name.starts_with("_operator.") || name.starts_with("math.") || name.starts_with("torch.sym_"))
+    // Arithmetic on sizes: symbolic values carry their expressions, so there is
+    // nothing to do.
+    if (name.starts_with("_operator.") || name.starts_with("math.") ||
+        name.starts_with("torch.sym_"))
       result.op = table.find("symbolic");
     return result;
   }
   std::tie(result.base, result.overload) = name.split('.');
-  result.out = result.overload == "out" || result.overload.ends_with("_out") || result.overload.starts_with("out_");
+  result.out = result.overload == "out" || result.overload.ends_with("_out") ||
+               result.overload.starts_with("out_");
   result.op = table.find(result.base);
   if (result.op)
     return result;
@@ -143,19 +146,25 @@ Location Lowering::location(const pt2::Node &node) {
   MLIRContext *context = emit.b.getContext();
   Location place = UnknownLoc::get(context);
   if (std::optional<pt2::SourceFrame> frame = node.metadata.innermostFrame())
-    place = FileLineColLoc::get(context, StringRef(frame->file), static_cast<unsigned>(frame->line), 0);
+    place = FileLineColLoc::get(context, StringRef(frame->file),
+                                static_cast<unsigned>(frame->line), 0);
   StringRef name = nodeName(node);
-  Location named = NameLoc::get(StringAttr::get(context, name.empty() ? StringRef(node.target) : name), place);
+  Location named = NameLoc::get(
+      StringAttr::get(context, name.empty() ? StringRef(node.target) : name),
+      place);
   std::vector<pt2::ModuleStackEntry> modules = node.metadata.modules();
   if (modules.empty() || modules.back().path.empty())
     return named;
-  return FusedLoc::get(context, {named}, StringAttr::get(context, StringRef(modules.back().path)));
+  return FusedLoc::get(
+      context, {named},
+      StringAttr::get(context, StringRef(modules.back().path)));
 }
 
 Value Lowering::rng() {
   if (!rngArgument) {
     Block *block = emit.b.getInsertionBlock();
-    rngArgument = block->addArgument(emit.type({2}, emit.i64()), UnknownLoc::get(emit.b.getContext()));
+    rngArgument = block->addArgument(emit.type({2}, emit.i64()),
+                                     UnknownLoc::get(emit.b.getContext()));
   }
   return rngArgument;
 }
@@ -178,7 +187,8 @@ bool Lowering::lowerNode(Scope &scope, const pt2::Node &node) {
   target.op->lower(call);
   // An in-place view (t_, unsqueeze_) makes its argument the view.
   if (isView && target.inPlace && !emit.failed() && !node.outputs.empty())
-    if (auto self = scope.tensors.find(node.inputs.front().value.tensorName()); self != scope.tensors.end())
+    if (auto self = scope.tensors.find(node.inputs.front().value.tensorName());
+        self != scope.tensors.end())
       self->second = scope.tensors[node.outputs.front().tensorName()];
   if (!emit.failed())
     if (std::string unread = call.unreadArguments(); !unread.empty())
@@ -186,7 +196,8 @@ bool Lowering::lowerNode(Scope &scope, const pt2::Node &node) {
   return !emit.failed();
 }
 
-static void collectUsed(const pt2::Argument &argument, std::unordered_set<std::string_view> &used) {
+static void collectUsed(const pt2::Argument &argument,
+                        std::unordered_set<std::string_view> &used) {
   if (std::string_view name = argument.tensorName(); !name.empty())
     used.insert(name);
   if (auto *list = argument.getIf<std::vector<pt2::TensorArgument>>())
@@ -212,7 +223,8 @@ std::optional<std::string> Lowering::run(Scope &scope) {
       return message;
     StringRef target(node.target);
     target.consume_front("torch.ops.");
-    std::string text = "node '" + nodeName(node).str() + "' (" + target.str() + "): " + message;
+    std::string text = "node '" + nodeName(node).str() + "' (" + target.str() +
+                       "): " + message;
     if (std::string place = node.metadata.describe(); !place.empty())
       text += "; at " + place;
     return text;

@@ -1,5 +1,6 @@
-// Walks the nodes of an exported graph in order and lowers each to `train` operations. The state: which tensor each name
-// stands for (Aliases.h), the bound symbols, the random generator's argument, and the table of operators.
+// Walks the nodes of an exported graph in order and lowers each to `train`
+// operations. The state: which tensor each name stands for (Aliases.h), the
+// bound symbols, the random generator's argument, and the table of operators.
 #ifndef LOCKSTEP_COMPILER_IMPORT_ATEN_LOWERING_H
 #define LOCKSTEP_COMPILER_IMPORT_ATEN_LOWERING_H
 
@@ -24,14 +25,16 @@ struct Operator {
   llvm::StringRef name; ///< the functional form's base name
 };
 
-/// The table: base name of an ATen operator ("add", for all overloads) → how it is lowered.
+/// The table: base name of an ATen operator ("add", for all overloads) → how it
+/// is lowered.
 class OperatorTable {
 public:
   void add(llvm::StringRef name, LowerFn lower, Form form = Form::Plain) {
     auto &entry = *operators.try_emplace(name).first;
     entry.second = {lower, form, entry.first()};
   }
-  void add(std::initializer_list<llvm::StringRef> names, LowerFn lower, Form form = Form::Plain) {
+  void add(std::initializer_list<llvm::StringRef> names, LowerFn lower,
+           Form form = Form::Plain) {
     for (llvm::StringRef name : names)
       add(name, lower, form);
   }
@@ -77,7 +80,8 @@ struct Scope {
   std::unordered_set<std::string_view> used;
 };
 
-/// How a target is lowered: in place and `out=` forms are their functional forms followed by a write.
+/// How a target is lowered: in place and `out=` forms are their functional
+/// forms followed by a write.
 struct ResolvedTarget {
   const Operator *op = nullptr;
   llvm::StringRef base, overload;
@@ -87,7 +91,8 @@ ResolvedTarget resolveTarget(std::string_view target);
 
 class Lowering {
 public:
-  Lowering(mlir::OpBuilder &builder, pt2::SymbolBindings &bindings) : emit(builder), bindings(bindings) {}
+  Lowering(mlir::OpBuilder &builder, pt2::SymbolBindings &bindings)
+      : emit(builder), bindings(bindings) {}
 
   Emitter emit;
   /// Sizes that depend on constant masks are bound when they are known.
@@ -97,16 +102,19 @@ public:
   /// vmap sizes, by level; level 1 is the outermost.
   llvm::SmallVector<int64_t> vmapSizes;
 
-  /// Lowers all nodes. On failure returns the message, which names the node and its source line.
+  /// Lowers all nodes. On failure returns the message, which names the node and
+  /// its source line.
   std::optional<std::string> run(Scope &scope);
 
-  /// tensor<2xi64>: seed and step; an argument of the function, made on first use.
+  /// tensor<2xi64>: seed and step; an argument of the function, made on first
+  /// use.
   mlir::Value rng();
   int64_t nextDropoutId() { return dropoutId++; }
   mlir::Value rngArgument;
 
   std::optional<mlir::Type> elementType(pt2::ScalarType type);
-  /// The shape in which `meta` says a tensor is, symbols bound. Fails when it is too large or has an unbound symbol.
+  /// The shape in which `meta` says a tensor is, symbols bound. Fails when it
+  /// is too large or has an unbound symbol.
   std::optional<Shape> shapeOf(const pt2::TensorMeta &meta);
   mlir::Location location(const pt2::Node &node);
 

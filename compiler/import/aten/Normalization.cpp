@@ -9,7 +9,8 @@ using namespace lockstep::train;
 namespace lockstep::aten {
 
 /// layer_norm over the last `axes` dimensions: [result, mean, rstd].
-static Operation *layerNorm(Emitter &t, Value x, Value weight, Value bias, int64_t axes, double eps) {
+static Operation *layerNorm(Emitter &t, Value x, Value weight, Value bias,
+                            int64_t axes, double eps) {
   SmallVector<Value> operands{x};
   for (Value part : {weight, bias})
     if (part)
@@ -21,10 +22,12 @@ static Operation *layerNorm(Emitter &t, Value x, Value weight, Value bias, int64
 }
 
 static void lowerLayerNorm(OpCall &op) {
-  Value x = op.tensor("input"), weight = op.optionalTensor("weight"), bias = op.optionalTensor("bias");
+  Value x = op.tensor("input"), weight = op.optionalTensor("weight"),
+        bias = op.optionalTensor("bias");
   int64_t axes = op.integers("normalized_shape").size();
   double eps = op.real("eps", 1e-5);
-  Operation *norm = op.bad() ? nullptr : layerNorm(op.t, x, weight, bias, axes, eps);
+  Operation *norm =
+      op.bad() ? nullptr : layerNorm(op.t, x, weight, bias, axes, eps);
   if (!norm)
     return;
   op.result(0, norm->getResult(0));
@@ -38,12 +41,16 @@ static void lowerRmsNorm(OpCall &op) {
   int64_t axes = op.integers("normalized_shape").size();
   if (op.bad())
     return;
-  double epsilon = isFloat(x) && elementOf(x).isF64() ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon();
+  double epsilon = isFloat(x) && elementOf(x).isF64()
+                       ? std::numeric_limits<double>::epsilon()
+                       : std::numeric_limits<float>::epsilon();
   double eps = op.has("eps") ? op.real("eps") : epsilon;
   SmallVector<Value> operands{x};
   if (weight)
     operands.push_back(weight);
-  Operation *norm = op.t.inferred<RmsNormOp>(operands, [&](auto &p) { p.axes = op.t.integer(axes), p.eps = op.t.real(eps); });
+  Operation *norm = op.t.inferred<RmsNormOp>(operands, [&](auto &p) {
+    p.axes = op.t.integer(axes), p.eps = op.t.real(eps);
+  });
   if (!norm)
     return;
   op.result(0, norm->getResult(0));
@@ -68,25 +75,29 @@ static Value scaleAndShift(Emitter &t, Value y, Value weight, Value bias) {
 
 /// Each sample's groups of channels are rows of a layer norm.
 static void lowerGroupNorm(OpCall &op) {
-  Value x = op.tensor("input"), weight = op.optionalTensor("weight"), bias = op.optionalTensor("bias");
+  Value x = op.tensor("input"), weight = op.optionalTensor("weight"),
+        bias = op.optionalTensor("bias");
   int64_t groups = op.integer(op.base == "group_norm" ? "num_groups" : "group");
   op.ignore({"N", "C", "HxW"});
   double eps = op.real("eps", 1e-5);
   if (op.bad() || rankOf(x) < 2 || groups < 1 || shapeOf(x)[1] % groups)
     return void(op.t.fail("groups do not divide the channels"));
   int64_t count = countOf(shapeOf(x)), rows = shapeOf(x)[0] * groups;
-  Value flat = op.t.reshape(x, {shapeOf(x)[0], groups, rows ? count / rows : 0});
+  Value flat =
+      op.t.reshape(x, {shapeOf(x)[0], groups, rows ? count / rows : 0});
   Operation *norm = layerNorm(op.t, flat, {}, {}, 1, eps);
   if (!norm)
     return;
-  op.result(0, scaleAndShift(op.t, op.t.reshape(norm->getResult(0), shapeOf(x)), weight, bias));
+  op.result(0, scaleAndShift(op.t, op.t.reshape(norm->getResult(0), shapeOf(x)),
+                             weight, bias));
   for (size_t i = 1; i < op.resultCount(); ++i)
     if (op.isResultUsed(i))
       op.result(i, norm->getResult(i));
 }
 
 static void lowerInstanceNorm(OpCall &op) {
-  Value x = op.tensor("input"), weight = op.optionalTensor("weight"), bias = op.optionalTensor("bias");
+  Value x = op.tensor("input"), weight = op.optionalTensor("weight"),
+        bias = op.optionalTensor("bias");
   bool own = op.flag("use_input_stats", true);
   double eps = op.real("eps", 1e-5);
   bool running = op.has("running_mean");
@@ -96,21 +107,32 @@ static void lowerInstanceNorm(OpCall &op) {
   if (running || !own)
     return op.unsupported("instance norm with running statistics");
   int64_t rows = shapeOf(x)[0] * shapeOf(x)[1];
-  Operation *norm = layerNorm(op.t, op.t.reshape(x, {shapeOf(x)[0], shapeOf(x)[1], rows ? countOf(shapeOf(x)) / rows : 0}), {}, {}, 1, eps);
+  Operation *norm =
+      layerNorm(op.t,
+                op.t.reshape(x, {shapeOf(x)[0], shapeOf(x)[1],
+                                 rows ? countOf(shapeOf(x)) / rows : 0}),
+                {}, {}, 1, eps);
   if (norm)
-    op.result(scaleAndShift(op.t, op.t.reshape(norm->getResult(0), shapeOf(x)), weight, bias));
+    op.result(scaleAndShift(op.t, op.t.reshape(norm->getResult(0), shapeOf(x)),
+                            weight, bias));
 }
 
 //===----------------------------------------------------------------------===//
 // Batch norm
 //===----------------------------------------------------------------------===//
 
-/// All variants. Results of the native ones: output, batch mean, batch rstd, and of the functional ones the new statistics.
+/// All variants. Results of the native ones: output, batch mean, batch rstd,
+/// and of the functional ones the new statistics.
 static void lowerBatchNorm(OpCall &op) {
-  Value x = op.tensor("input"), weight = op.optionalTensor("weight"), bias = op.optionalTensor("bias");
-  Value mean = op.optionalTensor("running_mean"), variance = op.optionalTensor("running_var");
-  bool frozen = op.base == "_native_batch_norm_legit_no_training" || op.base == "_batch_norm_no_update";
-  bool training = !frozen && (op.base == "_batch_norm_with_update" || op.base == "_batch_norm_with_update_functional" || op.flag("training", true));
+  Value x = op.tensor("input"), weight = op.optionalTensor("weight"),
+        bias = op.optionalTensor("bias");
+  Value mean = op.optionalTensor("running_mean"),
+        variance = op.optionalTensor("running_var");
+  bool frozen = op.base == "_native_batch_norm_legit_no_training" ||
+                op.base == "_batch_norm_no_update";
+  bool training = !frozen && (op.base == "_batch_norm_with_update" ||
+                              op.base == "_batch_norm_with_update_functional" ||
+                              op.flag("training", true));
   op.ignore({"training"});
   double momentum = op.real("momentum", 0.1), eps = op.real("eps", 1e-5);
   if (op.bad())
@@ -121,7 +143,8 @@ static void lowerBatchNorm(OpCall &op) {
       operands.push_back(part);
   Operation *norm = op.t.inferred<BatchNormOp>(operands, [&](auto &p) {
     p.momentum = op.t.real(momentum), p.eps = op.t.real(eps);
-    p.operandSegmentSizes = {1, weight ? 1 : 0, bias ? 1 : 0, mean ? 1 : 0, variance ? 1 : 0};
+    p.operandSegmentSizes = {1, weight ? 1 : 0, bias ? 1 : 0, mean ? 1 : 0,
+                             variance ? 1 : 0};
     if (!training)
       p.inference = op.t.b.getUnitAttr();
   });
@@ -133,7 +156,9 @@ static void lowerBatchNorm(OpCall &op) {
     if (!op.isResultUsed(i))
       continue;
     bool isReserve = op.base.starts_with("_batch_norm_with") && i == 3;
-    size_t source = functional && op.base.starts_with("_batch_norm_with") && i > 3 ? i - 1 : i;
+    size_t source =
+        functional && op.base.starts_with("_batch_norm_with") && i > 3 ? i - 1
+                                                                       : i;
     if (isReserve || source > 4)
       return op.unsupported("the reserve of batch norm");
     op.result(i, norm->getResult(source));
@@ -167,8 +192,11 @@ void addNormalization(OperatorTable &table) {
   table.add({"rms_norm", "_fused_rms_norm"}, lowerRmsNorm);
   table.add({"group_norm", "native_group_norm"}, lowerGroupNorm);
   table.add("instance_norm", lowerInstanceNorm);
-  table.add({"batch_norm", "native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm", "_native_batch_norm_legit", "_native_batch_norm_legit_functional",
-             "_native_batch_norm_legit_no_training", "_batch_norm_with_update", "_batch_norm_with_update_functional", "_batch_norm_no_update"},
+  table.add({"batch_norm", "native_batch_norm", "cudnn_batch_norm",
+             "miopen_batch_norm", "_native_batch_norm_legit",
+             "_native_batch_norm_legit_functional",
+             "_native_batch_norm_legit_no_training", "_batch_norm_with_update",
+             "_batch_norm_with_update_functional", "_batch_norm_no_update"},
             lowerBatchNorm);
   table.add({"_weight_norm", "_weight_norm_interface"}, lowerWeightNorm);
 }

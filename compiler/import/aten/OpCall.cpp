@@ -10,17 +10,29 @@ namespace lockstep::aten {
 
 /// Arguments that say where and how a tensor lies, not what it holds.
 static constexpr std::string_view placement[] = {
-    "device",      "layout",       "pin_memory",     "memory_format", "non_blocking", "copy",     "cudnn_enable", "cudnn_enabled",
-    "generator",   "cudnn_enabled", "requires_grad", "out",           "sparse",       "scale_grad_by_freq",          "implicit",
-    "benchmark",   "deterministic", "allow_tf32",    "stable",        "sorted",       "is_coalesced", "unsafe",    "enable"};
+    "device",        "layout",
+    "pin_memory",    "memory_format",
+    "non_blocking",  "copy",
+    "cudnn_enable",  "cudnn_enabled",
+    "generator",     "cudnn_enabled",
+    "requires_grad", "out",
+    "sparse",        "scale_grad_by_freq",
+    "implicit",      "benchmark",
+    "deterministic", "allow_tf32",
+    "stable",        "sorted",
+    "is_coalesced",  "unsafe",
+    "enable"};
 
-OpCall::OpCall(Lowering &lowering, Scope &scope, const pt2::Node &node, bool alignsLevels)
-    : lowering(lowering), scope(scope), node(node), t(lowering.emit), seen(node.inputs.size(), false), alignsLevels(alignsLevels) {
+OpCall::OpCall(Lowering &lowering, Scope &scope, const pt2::Node &node,
+               bool alignsLevels)
+    : lowering(lowering), scope(scope), node(node), t(lowering.emit),
+      seen(node.inputs.size(), false), alignsLevels(alignsLevels) {
   for (const pt2::Argument &output : node.outputs) {
     if (auto *list = output.getIf<std::vector<pt2::TensorArgument>>()) {
       for (const pt2::TensorArgument &tensor : *list)
         names.push_back(tensor.name);
-    } else if (auto *optionals = output.getIf<std::vector<pt2::OptionalTensorArgument>>()) {
+    } else if (auto *optionals =
+                   output.getIf<std::vector<pt2::OptionalTensorArgument>>()) {
       for (const pt2::OptionalTensorArgument &tensor : *optionals)
         names.push_back(tensor.name);
     } else {
@@ -36,7 +48,8 @@ OpCall::OpCall(Lowering &lowering, Scope &scope, const pt2::Node &node, bool ali
         for (int64_t level : operand->levels)
           if (!llvm::is_contained(levels, level))
             levels.push_back(level);
-        logicalRank = std::max<size_t>(logicalRank, rankOf(operand->cached) - operand->levels.size());
+        logicalRank = std::max<size_t>(logicalRank, rankOf(operand->cached) -
+                                                        operand->levels.size());
       }
   llvm::sort(levels);
 }
@@ -86,7 +99,8 @@ TensorRef *OpCall::ref(StringRef name) {
   return result;
 }
 
-/// Gives the tensor a dimension for each level of the call (size 1 where it lacks the level) before its logical dimensions.
+/// Gives the tensor a dimension for each level of the call (size 1 where it
+/// lacks the level) before its logical dimensions.
 Value OpCall::lift(TensorRef &ref, size_t rank) {
   Value value = ref.read(t);
   if (!value || levels.empty())
@@ -94,7 +108,8 @@ Value OpCall::lift(TensorRef &ref, size_t rank) {
   Shape shape;
   size_t next = 0, own = ref.levels.size();
   for (int64_t level : levels)
-    shape.push_back(next < own && ref.levels[next] == level ? shapeOf(value)[next++] : 1);
+    shape.push_back(
+        next < own && ref.levels[next] == level ? shapeOf(value)[next++] : 1);
   size_t logical = rankOf(value) - own;
   shape.append(rank - logical, 1);
   llvm::append_range(shape, shapeOf(value).drop_front(own));
@@ -119,7 +134,9 @@ Value OpCall::tensor(StringRef name) {
   return readTensor(value->tensorName());
 }
 
-Value OpCall::optionalTensor(StringRef name) { return has(name) ? tensor(name) : Value(); }
+Value OpCall::optionalTensor(StringRef name) {
+  return has(name) ? tensor(name) : Value();
+}
 
 SmallVector<Value> OpCall::tensors(StringRef name) {
   SmallVector<Value> values;
@@ -142,7 +159,10 @@ SmallVector<Value> OpCall::tensors(StringRef name) {
 
 Shape OpCall::shape(StringRef name) {
   TensorRef *operand = ref(name);
-  return operand && operand->cached ? Shape(shapeOf(operand->cached).drop_front(operand->levels.size())) : Shape();
+  return operand && operand->cached
+             ? Shape(
+                   shapeOf(operand->cached).drop_front(operand->levels.size()))
+             : Shape();
 }
 
 Type OpCall::element(StringRef name) {
@@ -155,7 +175,8 @@ std::optional<int64_t> OpCall::toInteger(const pt2::Argument &argument) {
     return *value;
   if (auto *value = argument.getIf<bool>())
     return *value;
-  if (auto *value = argument.getIf<double>(); value && std::floor(*value) == *value && std::abs(*value) < 9e18)
+  if (auto *value = argument.getIf<double>();
+      value && std::floor(*value) == *value && std::abs(*value) < 9e18)
     return static_cast<int64_t>(*value);
   auto *symbol = argument.getIf<pt2::SymIntArgument>();
   if (!symbol)
@@ -168,7 +189,8 @@ std::optional<int64_t> OpCall::toInteger(const pt2::Argument &argument) {
   StatusOr<int64_t> value = it->second.evaluate(lowering.bindings);
   if (value.ok())
     return *value;
-  t.fail("the size '" + symbol->name + "' cannot be evaluated: " + value.status().what());
+  t.fail("the size '" + symbol->name +
+         "' cannot be evaluated: " + value.status().what());
   return std::nullopt;
 }
 
@@ -177,7 +199,9 @@ std::optional<double> OpCall::toReal(const pt2::Argument &argument) {
     return *value;
   // PyTorch writes infinities as strings.
   if (auto *text = argument.getIf<std::string>())
-    return *text == "Infinity" ? std::optional(INFINITY) : *text == "-Infinity" ? std::optional(-INFINITY) : std::nullopt;
+    return *text == "Infinity"    ? std::optional(INFINITY)
+           : *text == "-Infinity" ? std::optional(-INFINITY)
+                                  : std::nullopt;
   if (auto *symbol = argument.getIf<pt2::SymFloatArgument>()) {
     if (symbol->isConstant())
       return symbol->value;
@@ -186,11 +210,13 @@ std::optional<double> OpCall::toReal(const pt2::Argument &argument) {
       return std::nullopt;
     if (it->second.isConcrete())
       return it->second.value;
-    StatusOr<double> value = pt2::evaluateReal(*it->second.expr, lowering.bindings);
+    StatusOr<double> value =
+        pt2::evaluateReal(*it->second.expr, lowering.bindings);
     return value.ok() ? std::optional<double>(*value) : std::nullopt;
   }
   std::optional<int64_t> integer = toInteger(argument);
-  return integer ? std::optional<double>(static_cast<double>(*integer)) : std::nullopt;
+  return integer ? std::optional<double>(static_cast<double>(*integer))
+                 : std::nullopt;
 }
 
 std::optional<int64_t> OpCall::optionalInteger(StringRef name) {
@@ -225,7 +251,8 @@ Shape OpCall::integers(StringRef name, std::optional<Shape> fallback) {
     return result;
   }
   // An empty list has no element type.
-  if (auto *list = value->getIf<std::vector<pt2::TensorArgument>>(); list && list->empty())
+  if (auto *list = value->getIf<std::vector<pt2::TensorArgument>>();
+      list && list->empty())
     return {};
   if (std::optional<int64_t> single = toInteger(*value))
     return {*single};
@@ -270,9 +297,12 @@ std::optional<Type> OpCall::dtype(StringRef name) {
   const pt2::Argument *value = argument(name);
   if (!value || !value->is<pt2::ScalarType>())
     return std::nullopt;
-  std::optional<Type> type = lowering.elementType(*value->getIf<pt2::ScalarType>());
+  std::optional<Type> type =
+      lowering.elementType(*value->getIf<pt2::ScalarType>());
   if (!type)
-    t.fail("unsupported: the element type " + Twine(StringRef(pt2::scalarTypeName(*value->getIf<pt2::ScalarType>()))));
+    t.fail("unsupported: the element type " +
+           Twine(StringRef(
+               pt2::scalarTypeName(*value->getIf<pt2::ScalarType>()))));
   return type;
 }
 
@@ -282,7 +312,8 @@ Scalar OpCall::number(StringRef name) {
     bool boolean = toInteger(*value).value_or(0) != 0;
     return {static_cast<double>(boolean), boolean, Scalar::Kind::Bool};
   }
-  bool isInteger = value && (value->is<int64_t>() || value->is<pt2::SymIntArgument>());
+  bool isInteger =
+      value && (value->is<int64_t>() || value->is<pt2::SymIntArgument>());
   if (isInteger) {
     int64_t integer = toInteger(*value).value_or(0);
     return {static_cast<double>(integer), integer, Scalar::Kind::Int};
@@ -293,7 +324,8 @@ Scalar OpCall::number(StringRef name) {
   return {real.value_or(0), 0, Scalar::Kind::Float};
 }
 
-int64_t OpCall::dim(StringRef name, int64_t rank, std::optional<int64_t> fallback) {
+int64_t OpCall::dim(StringRef name, int64_t rank,
+                    std::optional<int64_t> fallback) {
   int64_t value = integer(name, fallback), size = std::max<int64_t>(rank, 1);
   if (value < -size || value >= size) {
     t.fail("dimension " + Twine(value) + " of a tensor of rank " + Twine(rank));
@@ -323,7 +355,9 @@ Shape OpCall::dims(StringRef name, int64_t rank) {
 // Promotion
 //===----------------------------------------------------------------------===//
 
-static int categoryOf(Type type) { return !type ? -1 : type.isInteger(1) ? 0 : isa<IntegerType>(type) ? 1 : 2; }
+static int categoryOf(Type type) {
+  return !type ? -1 : type.isInteger(1) ? 0 : isa<IntegerType>(type) ? 1 : 2;
+}
 
 /// torch.promote_types.
 static Type promoteTypes(Type a, Type b) {
@@ -331,11 +365,13 @@ static Type promoteTypes(Type a, Type b) {
     return a ? a : b;
   if (categoryOf(a) != categoryOf(b))
     return categoryOf(a) > categoryOf(b) ? a : b;
-  unsigned widthA = a.getIntOrFloatBitWidth(), widthB = b.getIntOrFloatBitWidth();
+  unsigned widthA = a.getIntOrFloatBitWidth(),
+           widthB = b.getIntOrFloatBitWidth();
   if (widthA != widthB)
     return widthA > widthB ? a : b;
   // f16 with bf16, u8 with i8.
-  return isa<FloatType>(a) ? Type(Float32Type::get(a.getContext())) : Type(IntegerType::get(a.getContext(), 16));
+  return isa<FloatType>(a) ? Type(Float32Type::get(a.getContext()))
+                           : Type(IntegerType::get(a.getContext(), 16));
 }
 
 static Type combineCategories(Type higher, Type lower) {
@@ -352,15 +388,19 @@ Type OpCall::promote(ArrayRef<StringRef> names) {
       if (!operand || !operand->cached)
         return t.f32();
       Type type = elementOf(operand->cached);
-      bool isZero = rankOf(operand->cached) == static_cast<int64_t>(operand->levels.size());
+      bool isZero = rankOf(operand->cached) ==
+                    static_cast<int64_t>(operand->levels.size());
       Type &slot = isZero ? rankZero : dimensioned;
       slot = promoteTypes(slot, type);
     } else if (has(name)) {
       Scalar::Kind kind = number(name).kind;
-      wrapped = promoteTypes(wrapped, kind == Scalar::Kind::Bool ? t.i1() : kind == Scalar::Kind::Int ? t.i64() : t.f32());
+      wrapped = promoteTypes(wrapped, kind == Scalar::Kind::Bool  ? t.i1()
+                                      : kind == Scalar::Kind::Int ? t.i64()
+                                                                  : t.f32());
     }
   }
-  Type result = combineCategories(dimensioned, combineCategories(rankZero, wrapped));
+  Type result =
+      combineCategories(dimensioned, combineCategories(rankZero, wrapped));
   return result ? result : t.f32();
 }
 
@@ -389,7 +429,8 @@ bool OpCall::isResultUsed(size_t i) const {
 }
 
 Shape OpCall::resultShape(size_t i) {
-  const pt2::TensorMeta *meta = i < names.size() ? scope.graph->tensor(names[i]) : nullptr;
+  const pt2::TensorMeta *meta =
+      i < names.size() ? scope.graph->tensor(names[i]) : nullptr;
   std::optional<Shape> shape = meta ? lowering.shapeOf(*meta) : std::nullopt;
   if (!shape)
     t.fail("the file does not give the shape of result " + Twine(i));
@@ -397,10 +438,14 @@ Shape OpCall::resultShape(size_t i) {
 }
 
 Type OpCall::resultElement(size_t i) {
-  const pt2::TensorMeta *meta = i < names.size() ? scope.graph->tensor(names[i]) : nullptr;
-  std::optional<Type> type = meta ? lowering.elementType(meta->dtype) : std::nullopt;
+  const pt2::TensorMeta *meta =
+      i < names.size() ? scope.graph->tensor(names[i]) : nullptr;
+  std::optional<Type> type =
+      meta ? lowering.elementType(meta->dtype) : std::nullopt;
   if (!type)
-    t.fail("unsupported: a tensor of element type " + Twine(meta ? StringRef(pt2::scalarTypeName(meta->dtype)) : "unknown"));
+    t.fail(
+        "unsupported: a tensor of element type " +
+        Twine(meta ? StringRef(pt2::scalarTypeName(meta->dtype)) : "unknown"));
   return type.value_or(t.f32());
 }
 
@@ -416,9 +461,11 @@ void OpCall::result(size_t i, Value value) {
   }
   if (i >= names.size() || names[i].empty())
     return;
-  if (const pt2::TensorMeta *meta = scope.graph->tensor(names[i]); meta && shapeOf(value).size() == meta->sizes.size() && levels.empty())
+  if (const pt2::TensorMeta *meta = scope.graph->tensor(names[i]);
+      meta && shapeOf(value).size() == meta->sizes.size() && levels.empty())
     for (auto [size, known] : llvm::zip_equal(meta->sizes, shapeOf(value)))
-      if (!size.isConcrete() && size.symbolic->expr.kind == pt2::SymExpr::Kind::Symbol)
+      if (!size.isConcrete() &&
+          size.symbolic->expr.kind == pt2::SymExpr::Kind::Symbol)
         lowering.bindings.try_emplace(size.symbolic->expr.symbol, known);
   Shape expected;
   for (auto [k, level] : llvm::enumerate(levels))
@@ -428,7 +475,8 @@ void OpCall::result(size_t i, Value value) {
   if (bad())
     return;
   if (shapeOf(value) != Dims(expected)) {
-    t.fail("the file says that the result has shape " + shapeText(expected) + ", but the operator gives " + shapeText(shapeOf(value)));
+    t.fail("the file says that the result has shape " + shapeText(expected) +
+           ", but the operator gives " + shapeText(shapeOf(value)));
     return;
   }
   TensorRef ref = TensorRef::fresh(t.convert(value, element));
@@ -438,7 +486,8 @@ void OpCall::result(size_t i, Value value) {
 
 void OpCall::results(ArrayRef<Value> values) {
   if (values.size() != names.size() && !bad())
-    t.fail("the file lists " + Twine(names.size()) + " results, but the operator gives " + Twine(values.size()));
+    t.fail("the file lists " + Twine(names.size()) +
+           " results, but the operator gives " + Twine(values.size()));
   for (size_t i = 0; i < values.size() && !bad(); ++i)
     result(i, values[i]);
 }
@@ -453,7 +502,8 @@ void OpCall::alias(size_t i, StringRef name, ArrayRef<ViewStep> steps) {
   Shape expected(shapeOf(view.cached).take_front(view.levels.size()));
   llvm::append_range(expected, resultShape(i));
   if (!bad() && shapeOf(view.cached) != Dims(expected))
-    t.fail("the file says that the view has shape " + shapeText(expected) + ", but the operator gives " + shapeText(shapeOf(view.cached)));
+    t.fail("the file says that the view has shape " + shapeText(expected) +
+           ", but the operator gives " + shapeText(shapeOf(view.cached)));
   scope.tensors[names[i]] = std::move(view);
 }
 
@@ -464,8 +514,10 @@ void OpCall::write(StringRef name, Value value) {
   Value old = self->read(t);
   if (!old)
     return;
-  if (static_cast<size_t>(rankOf(value)) > shapeOf(old).size() && self->levels.empty() && !levels.empty()) {
-    t.fail("unsupported: a tensor from outside torch.vmap is written inside it");
+  if (static_cast<size_t>(rankOf(value)) > shapeOf(old).size() &&
+      self->levels.empty() && !levels.empty()) {
+    t.fail(
+        "unsupported: a tensor from outside torch.vmap is written inside it");
     return;
   }
   value = t.broadcastTo(t.convert(value, elementOf(old)), shapeOf(old));
@@ -477,7 +529,8 @@ void OpCall::write(StringRef name, Value value) {
 std::string OpCall::unreadArguments() const {
   std::string text;
   for (auto [i, input] : llvm::enumerate(node.inputs))
-    if (!seen[i] && !input.value.isNone() && !llvm::is_contained(placement, input.name))
+    if (!seen[i] && !input.value.isNone() &&
+        !llvm::is_contained(placement, input.name))
       text += (text.empty() ? "'" : ", '") + input.name + "'";
   return text;
 }

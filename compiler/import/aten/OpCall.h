@@ -1,6 +1,7 @@
-// One node of the graph as its lowering sees it: arguments by schema name with their defaults, operands as values,
-// PyTorch's type promotion, and where the results go. A wrong or missing argument makes the emitter fail; lowerings read all
-// their arguments first and may then return early on `bad()`.
+// One node of the graph as its lowering sees it: arguments by schema name with
+// their defaults, operands as values, PyTorch's type promotion, and where the
+// results go. A wrong or missing argument makes the emitter fail; lowerings
+// read all their arguments first and may then return early on `bad()`.
 #ifndef LOCKSTEP_COMPILER_IMPORT_ATEN_OPCALL_H
 #define LOCKSTEP_COMPILER_IMPORT_ATEN_OPCALL_H
 
@@ -23,7 +24,8 @@ struct Scalar {
 
 class OpCall {
 public:
-  OpCall(Lowering &lowering, Scope &scope, const pt2::Node &node, bool alignsLevels);
+  OpCall(Lowering &lowering, Scope &scope, const pt2::Node &node,
+         bool alignsLevels);
 
   Lowering &lowering;
   Scope &scope;
@@ -57,18 +59,23 @@ public:
   Shape shape(llvm::StringRef name);
   mlir::Type element(llvm::StringRef name);
 
-  int64_t integer(llvm::StringRef name, std::optional<int64_t> fallback = std::nullopt);
+  int64_t integer(llvm::StringRef name,
+                  std::optional<int64_t> fallback = std::nullopt);
   std::optional<int64_t> optionalInteger(llvm::StringRef name);
-  Shape integers(llvm::StringRef name, std::optional<Shape> fallback = std::nullopt);
-  double real(llvm::StringRef name, std::optional<double> fallback = std::nullopt);
+  Shape integers(llvm::StringRef name,
+                 std::optional<Shape> fallback = std::nullopt);
+  double real(llvm::StringRef name,
+              std::optional<double> fallback = std::nullopt);
   std::optional<double> optionalReal(llvm::StringRef name);
   bool flag(llvm::StringRef name, bool fallback = false);
   std::string string(llvm::StringRef name, llvm::StringRef fallback);
   std::optional<mlir::Type> dtype(llvm::StringRef name = "dtype");
   Scalar number(llvm::StringRef name);
   /// A dimension, counted from the end when negative. Rank 0 counts as rank 1.
-  int64_t dim(llvm::StringRef name, int64_t rank, std::optional<int64_t> fallback = std::nullopt);
-  /// Distinct dimensions; all of them when absent, None or (as reductions have it) empty.
+  int64_t dim(llvm::StringRef name, int64_t rank,
+              std::optional<int64_t> fallback = std::nullopt);
+  /// Distinct dimensions; all of them when absent, None or (as reductions have
+  /// it) empty.
   Shape dims(llvm::StringRef name, int64_t rank);
 
   //===-- Promotion -------------------------------------------------------===//
@@ -87,11 +94,13 @@ public:
   void result(size_t i, mlir::Value value);
   void results(llvm::ArrayRef<mlir::Value> values);
   /// The result is the tensor that the argument names, or a view of it.
-  void alias(size_t i, llvm::StringRef name, llvm::ArrayRef<ViewStep> steps = {});
+  void alias(size_t i, llvm::StringRef name,
+             llvm::ArrayRef<ViewStep> steps = {});
   /// The named argument gets a new value in place.
   void write(llvm::StringRef name, mlir::Value value);
 
-  /// Arguments that no lowering has looked at; non-empty means that something was not understood.
+  /// Arguments that no lowering has looked at; non-empty means that something
+  /// was not understood.
   std::string unreadArguments() const;
 
 private:
@@ -101,7 +110,8 @@ private:
   std::optional<double> toReal(const pt2::Argument &argument);
   mlir::Value readTensor(std::string_view name);
 
-  llvm::SmallVector<std::string_view> names; ///< of the results, lists flattened
+  llvm::SmallVector<std::string_view>
+      names; ///< of the results, lists flattened
   llvm::SmallVector<bool> seen;
   bool alignsLevels;
   size_t logicalRank = 0;

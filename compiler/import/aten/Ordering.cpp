@@ -8,7 +8,8 @@ namespace lockstep::aten {
 
 Value takeAlong(Emitter &t, Value x, Value index, int64_t dim);
 
-/// max and min: of all elements, along a dimension with positions, or of two tensors.
+/// max and min: of all elements, along a dimension with positions, or of two
+/// tensors.
 template <ReduceKind kind> static void lowerMax(OpCall &op) {
   if (op.has("other")) {
     Type type = op.promote({"self", "other"});
@@ -26,7 +27,8 @@ template <ReduceKind kind> static void lowerMax(OpCall &op) {
     return op.results({x, op.t.constant({}, op.t.i64(), 0)});
   Value index = op.t.unsqueeze(op.t.argReduce(kind, x, dim), dim);
   // The gradient goes to the position that was found.
-  Value value = isFloat(x) ? takeAlong(op.t, x, index, dim) : op.t.reduce(kind, x, {dim}, true);
+  Value value = isFloat(x) ? takeAlong(op.t, x, index, dim)
+                           : op.t.reduce(kind, x, {dim}, true);
   if (!keep)
     value = op.t.squeeze(value, dim), index = op.t.squeeze(index, dim);
   op.results({value, index});
@@ -52,7 +54,8 @@ static void lowerSort(OpCall &op) {
   int64_t dim = op.dim("dim", rankOf(x), -1);
   bool descending = op.flag("descending");
   if (rankOf(x) == 0)
-    return op.result(0, op.base == "argsort" ? op.t.constant({}, op.t.i64(), 0) : x);
+    return op.result(0, op.base == "argsort" ? op.t.constant({}, op.t.i64(), 0)
+                                             : x);
   auto [values, indices] = op.t.sort(x, dim, descending);
   if (op.base == "argsort")
     return op.result(indices);
@@ -69,7 +72,8 @@ static void lowerTopK(OpCall &op) {
   if (rankOf(x) == 0 || k < 0 || k > shapeOf(x)[dim])
     return void(op.t.fail("top " + Twine(k) + " of fewer elements"));
   auto [values, indices] = op.t.sort(x, dim, largest);
-  op.results({op.t.sliceDim(values, dim, 0, k), op.t.sliceDim(indices, dim, 0, k)});
+  op.results(
+      {op.t.sliceDim(values, dim, 0, k), op.t.sliceDim(indices, dim, 0, k)});
 }
 
 /// median and kthvalue: the element of a rank in sorted order.
@@ -82,11 +86,13 @@ static void lowerKthValue(OpCall &op) {
   if (whole || rankOf(x) == 0)
     x = op.t.reshape(x, {countOf(shapeOf(x))});
   int64_t dim = whole ? 0 : op.dim("dim", rankOf(x), -1);
-  int64_t at = op.base == "median" ? (shapeOf(x)[dim] - 1) / 2 : op.integer("k") - 1;
+  int64_t at =
+      op.base == "median" ? (shapeOf(x)[dim] - 1) / 2 : op.integer("k") - 1;
   if (op.bad() || at < 0 || at >= shapeOf(x)[dim])
     return void(op.t.fail("rank out of range"));
   auto [values, indices] = op.t.sort(x, dim, false);
-  Value value = op.t.sliceDim(values, dim, at, at + 1), index = op.t.sliceDim(indices, dim, at, at + 1);
+  Value value = op.t.sliceDim(values, dim, at, at + 1),
+        index = op.t.sliceDim(indices, dim, at, at + 1);
   if (!keep)
     value = op.t.squeeze(value, dim), index = op.t.squeeze(index, dim);
   op.result(0, value);

@@ -10,7 +10,8 @@ namespace lockstep::aten {
 
 using Unary = Value (*)(Emitter &, Value);
 
-/// A function of real numbers: integers become floats, half precision computes in f32.
+/// A function of real numbers: integers become floats, half precision computes
+/// in f32.
 static void lowerReal(OpCall &op, Unary body) {
   Value x = op.tensor("self");
   Type out = op.resultElement();
@@ -50,12 +51,16 @@ static Value scaled(OpCall &op, Value value, StringRef name) {
     return value;
   if (alpha.kind == Scalar::Kind::Float)
     return op.t.mul(value, alpha.real);
-  return op.t.mul(value, value ? op.t.constantInt(shapeOf(value), elementOf(value), alpha.integer) : value);
+  return op.t.mul(value, value
+                             ? op.t.constantInt(shapeOf(value),
+                                                elementOf(value), alpha.integer)
+                             : value);
 }
 
 static void lowerAdd(OpCall &op) {
   Type type = op.promote({"self", "other"});
-  Value a = op.operand("self", type), b = scaled(op, op.operand("other", type), "alpha");
+  Value a = op.operand("self", type),
+        b = scaled(op, op.operand("other", type), "alpha");
   op.result(op.t.add(a, b));
 }
 
@@ -63,7 +68,8 @@ static void lowerSub(OpCall &op) {
   Type type = op.promote({"self", "other"});
   Value a = op.operand("self", type), b = op.operand("other", type);
   bool reversed = op.base.starts_with("rsub");
-  op.result(reversed ? op.t.sub(b, scaled(op, a, "alpha")) : op.t.sub(a, scaled(op, b, "alpha")));
+  op.result(reversed ? op.t.sub(b, scaled(op, a, "alpha"))
+                     : op.t.sub(a, scaled(op, b, "alpha")));
 }
 
 static void lowerMul(OpCall &op) {
@@ -73,19 +79,23 @@ static void lowerMul(OpCall &op) {
 
 static void lowerDiv(OpCall &op) {
   Type type = op.promote({"self", "other"});
-  std::string mode = op.base == "floor_divide" ? "floor" : op.string("rounding_mode", "");
+  std::string mode =
+      op.base == "floor_divide" ? "floor" : op.string("rounding_mode", "");
   if (mode.empty() && !isa<FloatType>(type))
     type = op.t.f32();
   Value a = op.operand("self", type), b = op.operand("other", type);
   if (mode == "floor")
     return op.result(op.t.binary<FloorDivideOp>(a, b));
   Value quotient = op.t.div(a, b);
-  op.result(mode == "trunc" && quotient && isFloat(quotient) ? op.t.unary<TruncateOp>(quotient) : quotient);
+  op.result(mode == "trunc" && quotient && isFloat(quotient)
+                ? op.t.unary<TruncateOp>(quotient)
+                : quotient);
 }
 
 template <typename OpTy> static void lowerBinary(OpCall &op) {
   Type type = op.promote({"self", "other"});
-  op.result(op.t.binary<OpTy>(op.operand("self", type), op.operand("other", type)));
+  op.result(
+      op.t.binary<OpTy>(op.operand("self", type), op.operand("other", type)));
 }
 
 /// fmax, fmin: a NaN loses.
@@ -127,13 +137,18 @@ static void lowerPow(OpCall &op) {
     return;
   Type compute = computeType(type);
   if (!op.isTensor("exponent"))
-    return op.result(op.t.convert(power(op.t, op.operand("self", compute), op.number("exponent").real), type));
-  op.result(op.t.convert(op.t.binary<PowerOp>(op.operand("self", compute), op.operand("exponent", compute)), type));
+    return op.result(op.t.convert(
+        power(op.t, op.operand("self", compute), op.number("exponent").real),
+        type));
+  op.result(op.t.convert(op.t.binary<PowerOp>(op.operand("self", compute),
+                                              op.operand("exponent", compute)),
+                         type));
 }
 
 static void lowerAddc(OpCall &op) {
   Type type = op.promote({"self", "tensor1", "tensor2"});
-  Value self = op.operand("self", type), a = op.operand("tensor1", type), b = op.operand("tensor2", type);
+  Value self = op.operand("self", type), a = op.operand("tensor1", type),
+        b = op.operand("tensor2", type);
   Value term = op.base == "addcmul" ? op.t.mul(a, b) : op.t.div(a, b);
   op.result(op.t.add(self, scaled(op, term, "value")));
 }
@@ -150,13 +165,18 @@ static void lowerXlogy(OpCall &op) {
   Type type = op.resultElement();
   Value a = op.operand("self", type), b = op.operand("other", type);
   Value product = op.t.mul(a, op.t.log(b));
-  op.result(product ? op.t.select(op.t.compare(CompareDirection::EQ, op.t.broadcastTo(a, shapeOf(product)), 0), 0, product) : product);
+  op.result(product ? op.t.select(op.t.compare(
+                                      CompareDirection::EQ,
+                                      op.t.broadcastTo(a, shapeOf(product)), 0),
+                                  0, product)
+                    : product);
 }
 
 static void lowerLogAddExp(OpCall &op) {
   Type type = op.promote({"self", "other"});
   Value a = op.operand("self", type), b = op.operand("other", type);
-  op.result(op.t.add(op.t.max(a, b), op.t.log1p(op.t.exp(op.t.neg(op.t.abs(op.t.sub(a, b)))))));
+  op.result(op.t.add(op.t.max(a, b),
+                     op.t.log1p(op.t.exp(op.t.neg(op.t.abs(op.t.sub(a, b)))))));
 }
 
 static void lowerHypot(OpCall &op) {
@@ -183,14 +203,20 @@ static void lowerNanToNum(OpCall &op) {
     return;
   if (!isFloat(x))
     return op.ignoreAll(), op.result(x);
-  double largest = APFloat::getLargest(cast<FloatType>(elementOf(x)).getFloatSemantics()).convertToDouble();
-  double nan = op.real("nan", 0), high = op.real("posinf", largest), low = op.real("neginf", -largest);
+  double largest =
+      APFloat::getLargest(cast<FloatType>(elementOf(x)).getFloatSemantics())
+          .convertToDouble();
+  double nan = op.real("nan", 0), high = op.real("posinf", largest),
+         low = op.real("neginf", -largest);
   Value clean = op.t.select(op.t.compare(CompareDirection::NE, x, x), nan, x);
-  clean = op.t.select(op.t.compare(CompareDirection::EQ, x, INFINITY), high, clean);
-  op.result(op.t.select(op.t.compare(CompareDirection::EQ, x, -INFINITY), low, clean));
+  clean =
+      op.t.select(op.t.compare(CompareDirection::EQ, x, INFINITY), high, clean);
+  op.result(op.t.select(op.t.compare(CompareDirection::EQ, x, -INFINITY), low,
+                        clean));
 }
 
-/// Bounds are numbers or tensors. Inside and on the bounds the gradient passes, as in PyTorch.
+/// Bounds are numbers or tensors. Inside and on the bounds the gradient passes,
+/// as in PyTorch.
 static void lowerClamp(OpCall &op) {
   SmallVector<StringRef> names{"self"};
   for (StringRef name : {"min", "max"})
@@ -222,7 +248,14 @@ static Value atan2OfRoot(Emitter &t, Value x, bool sine) {
 
 static void addRealFunctions(OperatorTable &table) {
   constexpr Form pointwise = Form::Pointwise;
-#define REAL(NAME, EXPRESSION) table.add(NAME, [](OpCall &op) { lowerReal(op, [](Emitter &t, Value x) -> Value { return EXPRESSION; }); }, pointwise)
+#define REAL(NAME, EXPRESSION)                                                 \
+  table.add(                                                                   \
+      NAME,                                                                    \
+      [](OpCall &op) {                                                         \
+        lowerReal(op,                                                          \
+                  [](Emitter &t, Value x) -> Value { return EXPRESSION; });    \
+      },                                                                       \
+      pointwise)
   REAL("exp", t.exp(x));
   REAL("exp2", t.exp(t.mul(x, M_LN2)));
   REAL("expm1", t.expm1(x));
@@ -241,7 +274,8 @@ static void addRealFunctions(OperatorTable &table) {
   REAL("sinh", t.mul(t.sub(t.expm1(x), t.expm1(t.neg(x))), 0.5));
   REAL("cosh", t.mul(t.add(t.exp(x), t.exp(t.neg(x))), 0.5));
   REAL("tanh", t.tanh(x));
-  REAL("asinh", t.mul(t.unary<SignOp>(x), t.log(t.add(t.abs(x), t.sqrt(t.add(t.square(x), 1.0))))));
+  REAL("asinh", t.mul(t.unary<SignOp>(x),
+                      t.log(t.add(t.abs(x), t.sqrt(t.add(t.square(x), 1.0))))));
   REAL("acosh", t.log(t.add(x, t.sqrt(t.sub(t.square(x), 1.0)))));
   REAL("atanh", t.mul(t.sub(t.log1p(x), t.log1p(t.neg(x))), 0.5));
   REAL("erf", t.erf(x));
@@ -250,11 +284,23 @@ static void addRealFunctions(OperatorTable &table) {
   REAL("sigmoid", t.sigmoid(x));
   REAL("deg2rad", t.mul(x, M_PI / 180));
   REAL("rad2deg", t.mul(x, 180 / M_PI));
-  REAL("sinc", t.select(t.compare(CompareDirection::EQ, x, 0), 1, t.div(t.unary<SineOp>(t.mul(x, M_PI)), t.mul(x, M_PI))));
+  REAL("sinc",
+       t.select(t.compare(CompareDirection::EQ, x, 0), 1,
+                t.div(t.unary<SineOp>(t.mul(x, M_PI)), t.mul(x, M_PI))));
 #undef REAL
-  for (auto [alias, name] : {std::pair("special_expit", "sigmoid"), {"special_erf", "erf"}, {"special_erfc", "erfc"}, {"special_expm1", "expm1"},
-                             {"special_log1p", "log1p"}, {"special_exp2", "exp2"}, {"arctan", "atan"}, {"arcsin", "asin"}, {"arccos", "acos"},
-                             {"arcsinh", "asinh"}, {"arccosh", "acosh"}, {"arctanh", "atanh"}, {"special_sinc", "sinc"}})
+  for (auto [alias, name] : {std::pair("special_expit", "sigmoid"),
+                             {"special_erf", "erf"},
+                             {"special_erfc", "erfc"},
+                             {"special_expm1", "expm1"},
+                             {"special_log1p", "log1p"},
+                             {"special_exp2", "exp2"},
+                             {"arctan", "atan"},
+                             {"arcsin", "asin"},
+                             {"arccos", "acos"},
+                             {"arcsinh", "asinh"},
+                             {"arccosh", "acosh"},
+                             {"arctanh", "atanh"},
+                             {"special_sinc", "sinc"}})
     table.add(alias, LowerFn(table.find(name)->lower), pointwise);
 }
 
@@ -263,7 +309,8 @@ void addPointwise(OperatorTable &table) {
   table.add("add", lowerAdd, pointwise);
   table.add({"sub", "subtract", "rsub"}, lowerSub, pointwise);
   table.add({"mul", "multiply"}, lowerMul, pointwise);
-  table.add({"div", "divide", "true_divide", "floor_divide"}, lowerDiv, pointwise);
+  table.add({"div", "divide", "true_divide", "floor_divide"}, lowerDiv,
+            pointwise);
   table.add("remainder", lowerBinary<ModuloOp>, pointwise);
   table.add("fmod", lowerBinary<RemainderOp>, pointwise);
   table.add("maximum", lowerBinary<MaximumOp>, pointwise);
@@ -281,15 +328,67 @@ void addPointwise(OperatorTable &table) {
   table.add("nan_to_num", lowerNanToNum, pointwise);
   table.add({"clamp", "clip", "clamp_min", "clamp_max"}, lowerClamp, pointwise);
   table.add("positive", lowerIdentity, pointwise);
-  table.add({"neg", "negative"}, [](OpCall &op) { lowerSame(op, [](Emitter &t, Value x) { return t.neg(x); }); }, pointwise);
-  table.add({"abs", "absolute"}, [](OpCall &op) { lowerSame(op, [](Emitter &t, Value x) { return t.abs(x); }); }, pointwise);
-  table.add({"sign", "sgn"}, [](OpCall &op) { lowerSame(op, [](Emitter &t, Value x) { return t.unary<SignOp>(x); }); }, pointwise);
-  table.add("square", [](OpCall &op) { lowerSame(op, [](Emitter &t, Value x) { return t.square(x); }); }, pointwise);
-  table.add("floor", [](OpCall &op) { lowerRounding(op, [](Emitter &t, Value x) { return t.unary<FloorOp>(x); }); }, pointwise);
-  table.add("ceil", [](OpCall &op) { lowerRounding(op, [](Emitter &t, Value x) { return t.unary<CeilOp>(x); }); }, pointwise);
-  table.add("round", [](OpCall &op) { lowerRounding(op, [](Emitter &t, Value x) { return t.unary<RoundNearestEvenOp>(x); }); }, pointwise);
-  table.add({"trunc", "fix"}, [](OpCall &op) { lowerRounding(op, [](Emitter &t, Value x) { return t.unary<TruncateOp>(x); }); }, pointwise);
-  table.add("frac", [](OpCall &op) { lowerRounding(op, [](Emitter &t, Value x) { return t.sub(x, t.unary<TruncateOp>(x)); }); }, pointwise);
+  table.add(
+      {"neg", "negative"},
+      [](OpCall &op) {
+        lowerSame(op, [](Emitter &t, Value x) { return t.neg(x); });
+      },
+      pointwise);
+  table.add(
+      {"abs", "absolute"},
+      [](OpCall &op) {
+        lowerSame(op, [](Emitter &t, Value x) { return t.abs(x); });
+      },
+      pointwise);
+  table.add(
+      {"sign", "sgn"},
+      [](OpCall &op) {
+        lowerSame(op, [](Emitter &t, Value x) { return t.unary<SignOp>(x); });
+      },
+      pointwise);
+  table.add(
+      "square",
+      [](OpCall &op) {
+        lowerSame(op, [](Emitter &t, Value x) { return t.square(x); });
+      },
+      pointwise);
+  table.add(
+      "floor",
+      [](OpCall &op) {
+        lowerRounding(op,
+                      [](Emitter &t, Value x) { return t.unary<FloorOp>(x); });
+      },
+      pointwise);
+  table.add(
+      "ceil",
+      [](OpCall &op) {
+        lowerRounding(op,
+                      [](Emitter &t, Value x) { return t.unary<CeilOp>(x); });
+      },
+      pointwise);
+  table.add(
+      "round",
+      [](OpCall &op) {
+        lowerRounding(op, [](Emitter &t, Value x) {
+          return t.unary<RoundNearestEvenOp>(x);
+        });
+      },
+      pointwise);
+  table.add(
+      {"trunc", "fix"},
+      [](OpCall &op) {
+        lowerRounding(
+            op, [](Emitter &t, Value x) { return t.unary<TruncateOp>(x); });
+      },
+      pointwise);
+  table.add(
+      "frac",
+      [](OpCall &op) {
+        lowerRounding(op, [](Emitter &t, Value x) {
+          return t.sub(x, t.unary<TruncateOp>(x));
+        });
+      },
+      pointwise);
   addRealFunctions(table);
 }
 

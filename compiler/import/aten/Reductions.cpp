@@ -65,7 +65,8 @@ template <ReduceKind kind> static void lowerExtreme(OpCall &op) {
 
 static void lowerAminmax(OpCall &op) {
   Reduction r(op);
-  op.results({op.t.reduce(ReduceKind::Min, r.x, r.dims, r.keep), op.t.reduce(ReduceKind::Max, r.x, r.dims, r.keep)});
+  op.results({op.t.reduce(ReduceKind::Min, r.x, r.dims, r.keep),
+              op.t.reduce(ReduceKind::Max, r.x, r.dims, r.keep)});
 }
 
 //===----------------------------------------------------------------------===//
@@ -76,13 +77,16 @@ static void lowerAminmax(OpCall &op) {
 static void lowerVariance(OpCall &op) {
   Type out = op.resultElement();
   Reduction r(op, computeType(out));
-  double correction = op.has("correction") ? op.real("correction") : op.flag("unbiased", true) ? 1 : 0;
+  double correction = op.has("correction")        ? op.real("correction")
+                      : op.flag("unbiased", true) ? 1
+                                                  : 0;
   op.ignore({"correction", "unbiased"});
   if (op.bad())
     return;
   Value mean = op.t.mean(r.x, r.dims, true);
   Value squares = op.t.sum(op.t.square(op.t.sub(r.x, mean)), r.dims, r.keep);
-  Value variance = op.t.div(squares, std::max(0.0, static_cast<double>(r.count()) - correction));
+  Value variance = op.t.div(
+      squares, std::max(0.0, static_cast<double>(r.count()) - correction));
   op.result(0, op.base.starts_with("std") ? op.t.sqrt(variance) : variance);
   if (op.base.ends_with("_mean"))
     op.result(1, op.t.reshape(mean, op.resultShape(1)));
@@ -103,14 +107,17 @@ Value vectorNorm(Emitter &t, Value x, double p, Dims dims, bool keep) {
   if (!size)
     return {};
   if (p == INFINITY || p == -INFINITY)
-    return t.reduce(p > 0 ? ReduceKind::Max : ReduceKind::Min, size, dims, keep);
+    return t.reduce(p > 0 ? ReduceKind::Max : ReduceKind::Min, size, dims,
+                    keep);
   if (p == 0)
-    return t.sum(t.convert(t.compare(CompareDirection::NE, x, 0), elementOf(x)), dims, keep);
+    return t.sum(t.convert(t.compare(CompareDirection::NE, x, 0), elementOf(x)),
+                 dims, keep);
   if (p == 1)
     return t.sum(size, dims, keep);
   if (p == 2)
     return safeSqrt(t, t.sum(t.square(x), dims, keep));
-  return t.binary<PowerOp>(t.sum(t.binary<PowerOp>(size, p), dims, keep), 1 / p);
+  return t.binary<PowerOp>(t.sum(t.binary<PowerOp>(size, p), dims, keep),
+                           1 / p);
 }
 
 static void lowerNorm(OpCall &op) {
@@ -131,9 +138,12 @@ static void lowerLogSumExp(OpCall &op) {
   Reduction r(op, computeType(out));
   if (op.bad())
     return;
-  // The maximum is a constant of the derivative; where it is infinite it is not subtracted.
-  Value top = op.t.stopGradient(op.t.reduce(ReduceKind::Max, r.x, r.dims, true));
-  top = op.t.select(op.t.compare(CompareDirection::EQ, op.t.abs(top), INFINITY), 0, top);
+  // The maximum is a constant of the derivative; where it is infinite it is not
+  // subtracted.
+  Value top =
+      op.t.stopGradient(op.t.reduce(ReduceKind::Max, r.x, r.dims, true));
+  top = op.t.select(op.t.compare(CompareDirection::EQ, op.t.abs(top), INFINITY),
+                    0, top);
   Value sum = op.t.log(op.t.sum(op.t.exp(op.t.sub(r.x, top)), r.dims, true));
   Value result = op.t.add(sum, top);
   op.result(op.t.reshape(result, op.resultShape()));
@@ -158,7 +168,9 @@ static void lowerLogCumSumExp(OpCall &op) {
     return;
   int64_t dim = op.dim("dim", rankOf(x));
   Value top = op.t.stopGradient(op.t.reduce(ReduceKind::Max, x, {dim}, true));
-  op.result(op.t.add(op.t.log(op.t.cumulative(ReduceKind::Sum, op.t.exp(op.t.sub(x, top)), dim)), top));
+  op.result(op.t.add(op.t.log(op.t.cumulative(ReduceKind::Sum,
+                                              op.t.exp(op.t.sub(x, top)), dim)),
+                     top));
 }
 
 static void lowerSoftmax(OpCall &op) {
@@ -187,7 +199,9 @@ static void lowerTrace(OpCall &op) {
     return;
   int64_t n = std::min(shapeOf(x)[0], shapeOf(x)[1]);
   Value square = op.t.slice(x, {0, 0}, {n, n}, {1, 1});
-  Value same = op.t.compare(CompareDirection::EQ, op.t.iota({n, n}, op.t.i64(), 0), op.t.iota({n, n}, op.t.i64(), 1));
+  Value same =
+      op.t.compare(CompareDirection::EQ, op.t.iota({n, n}, op.t.i64(), 0),
+                   op.t.iota({n, n}, op.t.i64(), 1));
   op.result(op.t.sumAll(op.t.select(same, square, 0)));
 }
 
@@ -202,12 +216,15 @@ void addReductions(OperatorTable &table) {
   table.add("amin", lowerExtreme<ReduceKind::Min>);
   table.add("aminmax", lowerAminmax);
   table.add({"var", "std", "var_mean", "std_mean"}, lowerVariance);
-  table.add({"norm", "linalg_vector_norm", "linalg_norm", "frobenius_norm"}, lowerNorm);
+  table.add({"norm", "linalg_vector_norm", "linalg_norm", "frobenius_norm"},
+            lowerNorm);
   table.add({"logsumexp", "special_logsumexp"}, lowerLogSumExp);
   table.add("cumsum", lowerCumulative<ReduceKind::Sum>);
   table.add("cumprod", lowerCumulative<ReduceKind::Product>);
   table.add("logcumsumexp", lowerLogCumSumExp);
-  table.add({"softmax", "_softmax", "log_softmax", "_log_softmax", "special_softmax", "special_log_softmax", "_safe_softmax"}, lowerSoftmax);
+  table.add({"softmax", "_softmax", "log_softmax", "_log_softmax",
+             "special_softmax", "special_log_softmax", "_safe_softmax"},
+            lowerSoftmax);
   table.add("trace", lowerTrace);
 }
 

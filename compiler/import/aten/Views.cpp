@@ -1,4 +1,5 @@
-// Operators whose result shares memory with their argument, and those that copy only the value (clone, to, contiguous).
+// Operators whose result shares memory with their argument, and those that copy
+// only the value (clone, to, contiguous).
 #include "compiler/import/aten/Lowering.h"
 
 using namespace mlir;
@@ -7,7 +8,8 @@ namespace lockstep::aten {
 
 using Build = llvm::function_ref<void(ViewChain &)>;
 
-/// Result i is the view of "self" that `build` describes on the tensor's logical shape.
+/// Result i is the view of "self" that `build` describes on the tensor's
+/// logical shape.
 static void bindView(OpCall &op, size_t i, Build build) {
   TensorRef *self = op.ref("self");
   if (!self || op.bad() || !self->cached)
@@ -24,7 +26,8 @@ static void bindView(OpCall &op, size_t i, Build build) {
 // Shapes
 //===----------------------------------------------------------------------===//
 
-/// view, squeeze, unsqueeze, unflatten, ...: the file says what the shape becomes.
+/// view, squeeze, unsqueeze, unflatten, ...: the file says what the shape
+/// becomes.
 static void lowerReshape(OpCall &op) {
   op.ignoreAll();
   Shape shape = op.resultShape();
@@ -43,14 +46,17 @@ static void lowerExpand(OpCall &op) {
   bindView(op, 0, [&](ViewChain &v) { v.broadcastTo(shape); });
 }
 
-/// torch's rule for when a reshape needs no copy: each run of merged dimensions must lie densely.
+/// torch's rule for when a reshape needs no copy: each run of merged dimensions
+/// must lie densely.
 static bool canView(Dims sizes, Dims strides, Dims shape) {
   if (llvm::is_contained(sizes, 0))
     return true;
-  int64_t next = static_cast<int64_t>(shape.size()) - 1, chunk = sizes.empty() ? 1 : strides.back(), count = 1, viewed = 1;
+  int64_t next = static_cast<int64_t>(shape.size()) - 1,
+          chunk = sizes.empty() ? 1 : strides.back(), count = 1, viewed = 1;
   for (int64_t dim = static_cast<int64_t>(sizes.size()) - 1; dim >= 0; --dim) {
     count *= sizes[dim];
-    bool ends = dim == 0 || (sizes[dim - 1] != 1 && strides[dim - 1] != count * chunk);
+    bool ends =
+        dim == 0 || (sizes[dim - 1] != 1 && strides[dim - 1] != count * chunk);
     if (!ends)
       continue;
     while (next >= 0 && (viewed < count || shape[next] == 1))
@@ -65,7 +71,8 @@ static bool canView(Dims sizes, Dims strides, Dims shape) {
 
 /// The strides that the file gives the argument.
 static std::optional<Shape> stridesOf(OpCall &op) {
-  const pt2::TensorMeta *meta = op.scope.graph->tensor(op.argument("self")->tensorName());
+  const pt2::TensorMeta *meta =
+      op.scope.graph->tensor(op.argument("self")->tensorName());
   Shape strides;
   if (!meta)
     return std::nullopt;
@@ -86,7 +93,8 @@ static void lowerReshapeOrCopy(OpCall &op) {
     return;
   std::optional<Shape> strides = stridesOf(op);
   Shape sizes = op.shape("self");
-  if (!self->levels.empty() || !strides || strides->size() != sizes.size() || canView(sizes, *strides, shape))
+  if (!self->levels.empty() || !strides || strides->size() != sizes.size() ||
+      canView(sizes, *strides, shape))
     return bindView(op, 0, [&](ViewChain &v) { v.reshape(shape); });
   op.result(op.t.reshape(op.tensor("self"), shape));
 }
@@ -136,7 +144,8 @@ static void transposeView(OpCall &op, int64_t dim0, int64_t dim1) {
 static void lowerTranspose(OpCall &op) {
   int64_t rank = op.shape("self").size();
   bool axes = op.base == "swapaxes";
-  int64_t dim0 = op.dim(axes ? "axis0" : "dim0", rank), dim1 = op.dim(axes ? "axis1" : "dim1", rank);
+  int64_t dim0 = op.dim(axes ? "axis0" : "dim0", rank),
+          dim1 = op.dim(axes ? "axis1" : "dim1", rank);
   if (!op.bad())
     transposeView(op, dim0, dim1);
 }
@@ -147,7 +156,9 @@ static void lowerReverseDims(OpCall &op) {
   if (op.bad())
     return;
   if (op.base == "numpy_T")
-    return bindView(op, 0, [&](ViewChain &v) { v.transpose(llvm::to_vector(llvm::reverse(range(rank)))); });
+    return bindView(op, 0, [&](ViewChain &v) {
+      v.transpose(llvm::to_vector(llvm::reverse(range(rank))));
+    });
   if (rank < 2)
     return op.alias(0, "self");
   transposeView(op, rank - 2, rank - 1);
@@ -162,7 +173,8 @@ static void lowerMoveDim(OpCall &op) {
   for (auto [source, destination] : llvm::zip(from, to)) {
     source = source < 0 ? source + rank : source;
     destination = destination < 0 ? destination + rank : destination;
-    if (source < 0 || source >= rank || destination < 0 || destination >= rank || permutation[destination] != -1)
+    if (source < 0 || source >= rank || destination < 0 ||
+        destination >= rank || permutation[destination] != -1)
       return void(op.t.fail("expected distinct dimensions"));
     permutation[destination] = source;
     llvm::erase(rest, source);
@@ -188,7 +200,8 @@ static void lowerSelect(OpCall &op) {
     return;
   index = index < 0 ? index + shape[dim] : index;
   if (index < 0 || index >= shape[dim])
-    return void(op.t.fail("index " + Twine(index) + " of a dimension of size " + Twine(shape[dim])));
+    return void(op.t.fail("index " + Twine(index) + " of a dimension of size " +
+                          Twine(shape[dim])));
   bindView(op, 0, [&](ViewChain &v) { v.select(dim, index); });
 }
 
@@ -199,10 +212,14 @@ static void lowerSlice(OpCall &op) {
   if (op.bad() || shape.empty())
     return;
   int64_t size = shape[dim], step = narrow ? 1 : op.integer("step", 1);
-  int64_t start = op.integer("start", 0), end = narrow ? 0 : op.integer("end", INT64_MAX);
-  auto clamp = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size); };
+  int64_t start = op.integer("start", 0),
+          end = narrow ? 0 : op.integer("end", INT64_MAX);
+  auto clamp = [&](int64_t at) {
+    return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size);
+  };
   start = clamp(start);
-  end = narrow ? clamp(start + op.integer("length")) : std::max(start, clamp(end));
+  end = narrow ? clamp(start + op.integer("length"))
+               : std::max(start, clamp(end));
   if (step < 1)
     return void(op.t.fail("expected a positive step"));
   if (!op.bad())
@@ -227,8 +244,10 @@ static void lowerSplit(OpCall &op) {
 static void lowerUnbind(OpCall &op) {
   Shape shape = op.shape("self");
   int64_t dim = op.dim("dim", shape.size(), 0);
-  if (op.bad() || shape.empty() || static_cast<int64_t>(op.resultCount()) != shape[dim])
-    return void(op.t.fail("expected one result for each element of the dimension"));
+  if (op.bad() || shape.empty() ||
+      static_cast<int64_t>(op.resultCount()) != shape[dim])
+    return void(
+        op.t.fail("expected one result for each element of the dimension"));
   for (size_t i = 0; i < op.resultCount() && !op.bad(); ++i)
     bindView(op, i, [&](ViewChain &v) { v.select(dim, i); });
 }
@@ -246,12 +265,16 @@ static void lowerDiagonal(OpCall &op) {
     permutation.append({dim1, dim2});
     v.transpose(permutation);
     int64_t rows = v.shape[rank - 2], columns = v.shape[rank - 1];
-    int64_t length = std::max<int64_t>(0, offset >= 0 ? std::min(rows, columns - offset) : std::min(rows + offset, columns));
+    int64_t length =
+        std::max<int64_t>(0, offset >= 0 ? std::min(rows, columns - offset)
+                                         : std::min(rows + offset, columns));
     int64_t start = length == 0 ? 0 : offset >= 0 ? offset : -offset * columns;
     Shape flat(Dims(v.shape).drop_back(2));
     flat.push_back(rows * columns);
     v.reshape(flat);
-    v.slice(rank - 2, start, length == 0 ? start : start + (length - 1) * (columns + 1) + 1, columns + 1);
+    v.slice(rank - 2, start,
+            length == 0 ? start : start + (length - 1) * (columns + 1) + 1,
+            columns + 1);
   });
 }
 
@@ -298,7 +321,8 @@ static void lowerClone(OpCall &op) {
   op.result(self->read(op.t));
 }
 
-/// to, type_as, _to_copy: the tensor itself where nothing changes (unless a copy is asked for).
+/// to, type_as, _to_copy: the tensor itself where nothing changes (unless a
+/// copy is asked for).
 static void lowerTo(OpCall &op) {
   bool copy = op.base == "_to_copy" || op.flag("copy");
   op.ignoreAll();
@@ -333,20 +357,28 @@ static void lowerBroadcastTensors(OpCall &op) {
 void addViews(OperatorTable &table) {
   constexpr Form view = Form::View;
   table.add("view", lowerViewDtype, view);
-  table.add({"_unsafe_view", "view_as", "squeeze", "unsqueeze", "unflatten", "_reshape_alias", "atleast_1d", "atleast_2d"}, lowerReshape, view);
-  table.add({"reshape", "reshape_as", "flatten", "ravel"}, lowerReshapeOrCopy, view);
+  table.add({"_unsafe_view", "view_as", "squeeze", "unsqueeze", "unflatten",
+             "_reshape_alias", "atleast_1d", "atleast_2d"},
+            lowerReshape, view);
+  table.add({"reshape", "reshape_as", "flatten", "ravel"}, lowerReshapeOrCopy,
+            view);
   table.add({"expand", "expand_as", "broadcast_to"}, lowerExpand, view);
   table.add("permute", lowerPermute, view);
   table.add({"transpose", "swapaxes", "swapdims"}, lowerTranspose, view);
-  table.add({"t", "mT", "mH", "matrix_H", "adjoint", "numpy_T"}, lowerReverseDims, view);
+  table.add({"t", "mT", "mH", "matrix_H", "adjoint", "numpy_T"},
+            lowerReverseDims, view);
   table.add({"movedim", "moveaxis"}, lowerMoveDim, view);
   table.add("select", lowerSelect, view);
   table.add({"slice", "narrow"}, lowerSlice, view);
-  table.add({"split", "split_with_sizes", "chunk", "tensor_split", "unsafe_split", "unsafe_split_with_sizes", "unsafe_chunk"}, lowerSplit, view);
+  table.add({"split", "split_with_sizes", "chunk", "tensor_split",
+             "unsafe_split", "unsafe_split_with_sizes", "unsafe_chunk"},
+            lowerSplit, view);
   table.add("unbind", lowerUnbind, view);
   table.add("diagonal", lowerDiagonal, view);
   table.add("as_strided", lowerAsStrided, view);
-  table.add({"alias", "lift", "lift_fresh", "_conj", "conj", "resolve_conj", "resolve_neg", "real", "requires_grad_"}, lowerAlias, view);
+  table.add({"alias", "lift", "lift_fresh", "_conj", "conj", "resolve_conj",
+             "resolve_neg", "real", "requires_grad_"},
+            lowerAlias, view);
   table.add("contiguous", lowerContiguous, view);
   table.add("detach", lowerDetach, view);
   table.add({"clone", "lift_fresh_copy"}, lowerClone);

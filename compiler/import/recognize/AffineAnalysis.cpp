@@ -57,13 +57,16 @@ IndexAnalysis::IndexAnalysis(Value root) : root(root), rank(rankOf(root)) {
 // Positions
 //===----------------------------------------------------------------------===//
 
-/// The position in shape `from` of the element at `at` in shape `to`. Runs of dimensions with one product correspond.
-std::optional<IndexAnalysis::Position> IndexAnalysis::reshaped(Dims from, Dims to, const Position &at) {
+/// The position in shape `from` of the element at `at` in shape `to`. Runs of
+/// dimensions with one product correspond.
+std::optional<IndexAnalysis::Position>
+IndexAnalysis::reshaped(Dims from, Dims to, const Position &at) {
   Position result;
   size_t i = 0, k = 0;
   while (i < from.size() || k < to.size()) {
     size_t i0 = i, k0 = k;
-    int64_t left = i < from.size() ? from[i++] : 1, right = k < to.size() ? to[k++] : 1;
+    int64_t left = i < from.size() ? from[i++] : 1,
+            right = k < to.size() ? to[k++] : 1;
     while (left != right) {
       if (left < right && i < from.size())
         left *= from[i++];
@@ -81,7 +84,8 @@ std::optional<IndexAnalysis::Position> IndexAnalysis::reshaped(Dims from, Dims t
       if (from[d] != 1)
         wide.push_back(d);
     if (wide.size() > 1 && !flat.isConstant()) {
-      // Dimensions that are only regrouped around sizes of 1 correspond one by one.
+      // Dimensions that are only regrouped around sizes of 1 correspond one by
+      // one.
       SmallVector<size_t> others;
       for (size_t d = k0; d < k; ++d)
         if (to[d] != 1)
@@ -100,7 +104,9 @@ std::optional<IndexAnalysis::Position> IndexAnalysis::reshaped(Dims from, Dims t
     SmallVector<Affine> digits;
     for (size_t d = i; d-- > i0;) {
       bool takesAll = wide.size() <= 1;
-      digits.push_back(from[d] == 1 ? constant(0) : takesAll ? flat : constant(rest % from[d]));
+      digits.push_back(from[d] == 1 ? constant(0)
+                       : takesAll   ? flat
+                                    : constant(rest % from[d]));
       rest /= from[d] ? from[d] : 1;
     }
     result.append(digits.rbegin(), digits.rend());
@@ -108,7 +114,8 @@ std::optional<IndexAnalysis::Position> IndexAnalysis::reshaped(Dims from, Dims t
   return result;
 }
 
-std::optional<std::pair<Value, IndexAnalysis::Position>> IndexAnalysis::source(Operation *op, const Position &at) {
+std::optional<std::pair<Value, IndexAnalysis::Position>>
+IndexAnalysis::source(Operation *op, const Position &at) {
   Value operand = op->getOperand(0);
   Position from;
   if (auto broadcast = dyn_cast<BroadcastInDimOp>(op)) {
@@ -117,8 +124,10 @@ std::optional<std::pair<Value, IndexAnalysis::Position>> IndexAnalysis::source(O
     return std::pair(operand, from);
   }
   if (isa<ReshapeOp>(op)) {
-    std::optional<Position> position = reshaped(shapeOf(operand), shapeOf(op->getResult(0)), at);
-    return position ? std::optional(std::pair(operand, *position)) : std::nullopt;
+    std::optional<Position> position =
+        reshaped(shapeOf(operand), shapeOf(op->getResult(0)), at);
+    return position ? std::optional(std::pair(operand, *position))
+                    : std::nullopt;
   }
   if (auto transpose = dyn_cast<TransposeOp>(op)) {
     from.resize(at.size(), constant(0));
@@ -128,7 +137,8 @@ std::optional<std::pair<Value, IndexAnalysis::Position>> IndexAnalysis::source(O
   }
   if (auto slice = dyn_cast<SliceOp>(op)) {
     for (auto [i, index] : llvm::enumerate(at))
-      from.push_back(plus(constant(slice.getStarts()[i]), index, slice.getStrides()[i]));
+      from.push_back(
+          plus(constant(slice.getStarts()[i]), index, slice.getStrides()[i]));
     return std::pair(operand, from);
   }
   if (auto reverse = dyn_cast<ReverseOp>(op)) {
@@ -152,7 +162,9 @@ std::optional<std::pair<Value, IndexAnalysis::Position>> IndexAnalysis::source(O
       } else if (found == gather.getDims().end()) {
         from.push_back(at[next++]);
       } else {
-        std::optional<Affine> index = number(gather.getIndices()[found - gather.getDims().begin()], indexPosition);
+        std::optional<Affine> index =
+            number(gather.getIndices()[found - gather.getDims().begin()],
+                   indexPosition);
         if (!index)
           return std::nullopt;
         from.push_back(*index);
@@ -181,25 +193,32 @@ std::optional<std::pair<Value, IndexAnalysis::Position>> IndexAnalysis::source(O
 // Numbers
 //===----------------------------------------------------------------------===//
 
-/// Computes the value, sees whether it is affine in its own position, and composes.
+/// Computes the value, sees whether it is affine in its own position, and
+/// composes.
 std::optional<Affine> IndexAnalysis::computed(Value value, const Position &at) {
   auto [entry, isNew] = own.try_emplace(value, std::nullopt);
   if (isNew) {
     std::optional<Affine> found;
     int64_t valueRank = rankOf(value);
-    std::optional<HostTensor> tensor = countOf(shapeOf(value)) <= kMaxComputed ? evaluateConstant(value, kMaxComputed) : std::nullopt;
+    std::optional<HostTensor> tensor =
+        countOf(shapeOf(value)) <= kMaxComputed
+            ? evaluateConstant(value, kMaxComputed)
+            : std::nullopt;
     if (tensor && tensor->getNumElements() > 0) {
       std::vector<double> elements = tensor->toDoubles();
       auto strides = getRowMajorStrides(shapeOf(value));
       Affine guess{Shape(valueRank, 0), static_cast<int64_t>(elements[0])};
       for (int64_t dim = 0; dim < valueRank; ++dim)
         if (shapeOf(value)[dim] > 1)
-          guess.coefficients[dim] = static_cast<int64_t>(elements[strides[dim]] - elements[0]);
+          guess.coefficients[dim] =
+              static_cast<int64_t>(elements[strides[dim]] - elements[0]);
       bool fits = std::abs(elements[0]) < 1e15;
       for (size_t flat = 0; fits && flat < elements.size(); ++flat) {
         double expected = static_cast<double>(guess.constant);
         for (int64_t dim = 0; dim < valueRank; ++dim)
-          expected += static_cast<double>(guess.coefficients[dim] * (static_cast<int64_t>(flat) / strides[dim] % shapeOf(value)[dim]));
+          expected += static_cast<double>(guess.coefficients[dim] *
+                                          (static_cast<int64_t>(flat) /
+                                           strides[dim] % shapeOf(value)[dim]));
         fits = elements[flat] == expected;
       }
       if (fits)
@@ -210,19 +229,23 @@ std::optional<Affine> IndexAnalysis::computed(Value value, const Position &at) {
   if (!entry->second)
     return std::nullopt;
   Affine result = constant(entry->second->constant);
-  for (auto [coefficient, index] : llvm::zip_equal(entry->second->coefficients, at))
+  for (auto [coefficient, index] :
+       llvm::zip_equal(entry->second->coefficients, at))
     result = plus(result, index, coefficient);
   return result;
 }
 
-std::optional<Affine> IndexAnalysis::arithmetic(Operation *op, const Position &at) {
+std::optional<Affine> IndexAnalysis::arithmetic(Operation *op,
+                                                const Position &at) {
   if (isa<NegateOp>(op)) {
     std::optional<Affine> a = number(op->getOperand(0), at);
     return a ? std::optional(times(*a, -1)) : std::nullopt;
   }
-  if (!isa<AddOp, SubtractOp, MultiplyOp, FloorDivideOp, DivideOp, ModuloOp>(op))
+  if (!isa<AddOp, SubtractOp, MultiplyOp, FloorDivideOp, DivideOp, ModuloOp>(
+          op))
     return std::nullopt;
-  std::optional<Affine> a = number(op->getOperand(0), at), b = number(op->getOperand(1), at);
+  std::optional<Affine> a = number(op->getOperand(0), at),
+                        b = number(op->getOperand(1), at);
   if (!a || !b)
     return std::nullopt;
   if (isa<AddOp>(op))
@@ -230,13 +253,18 @@ std::optional<Affine> IndexAnalysis::arithmetic(Operation *op, const Position &a
   if (isa<SubtractOp>(op))
     return plus(*a, *b, -1);
   if (isa<MultiplyOp>(op))
-    return b->isConstant() ? std::optional(times(*a, b->constant)) : a->isConstant() ? std::optional(times(*b, a->constant)) : std::nullopt;
-  if (!a->isConstant() || !b->isConstant() || b->constant <= 0 || a->constant < 0)
+    return b->isConstant()   ? std::optional(times(*a, b->constant))
+           : a->isConstant() ? std::optional(times(*b, a->constant))
+                             : std::nullopt;
+  if (!a->isConstant() || !b->isConstant() || b->constant <= 0 ||
+      a->constant < 0)
     return std::nullopt;
   if (isa<ModuloOp>(op))
     return constant(a->constant % b->constant);
-  bool exact = isa<IntegerType>(elementOf(op->getResult(0))) || isa<FloorDivideOp>(op) || a->constant % b->constant == 0;
-  return exact ? std::optional(constant(a->constant / b->constant)) : std::nullopt;
+  bool exact = isa<IntegerType>(elementOf(op->getResult(0))) ||
+               isa<FloorDivideOp>(op) || a->constant % b->constant == 0;
+  return exact ? std::optional(constant(a->constant / b->constant))
+               : std::nullopt;
 }
 
 std::optional<Affine> IndexAnalysis::number(Value value, const Position &at) {
@@ -246,21 +274,26 @@ std::optional<Affine> IndexAnalysis::number(Value value, const Position &at) {
   if (!op)
     return std::nullopt;
   if (std::optional<double> splat = splatOf(value))
-    return std::floor(*splat) == *splat && std::abs(*splat) < 1e15 ? std::optional(constant(static_cast<int64_t>(*splat))) : std::nullopt;
+    return std::floor(*splat) == *splat && std::abs(*splat) < 1e15
+               ? std::optional(constant(static_cast<int64_t>(*splat)))
+               : std::nullopt;
   if (auto iota = dyn_cast<IotaOp>(op))
     return at[iota.getDimension()];
   if (op->getNumOperands() > 0)
     if (auto from = source(op, at))
       if (std::optional<Affine> result = number(from->first, from->second))
         return result;
-  if (auto convert = dyn_cast<ConvertOp>(op); convert && !elementOf(convert.getOperand()).isInteger(1))
+  if (auto convert = dyn_cast<ConvertOp>(op);
+      convert && !elementOf(convert.getOperand()).isInteger(1))
     if (!isFloat(convert.getOperand()) || isFloat(value))
       return number(convert.getOperand(), at);
   if (std::optional<Affine> result = arithmetic(op, at))
     return result;
   // A condition as a number.
-  if (auto convert = dyn_cast<ConvertOp>(op); convert && elementOf(convert.getOperand()).isInteger(1))
-    if (std::optional<Band> band = condition(convert.getOperand(), at); band && (band->isAll() || band->isNone()))
+  if (auto convert = dyn_cast<ConvertOp>(op);
+      convert && elementOf(convert.getOperand()).isInteger(1))
+    if (std::optional<Band> band = condition(convert.getOperand(), at);
+        band && (band->isAll() || band->isNone()))
       return constant(band->isAll());
   return computed(value, at);
 }
@@ -272,7 +305,10 @@ std::optional<Affine> IndexAnalysis::number(Value value, const Position &at) {
 static Band bandOf(CompareDirection direction, int64_t sign, int64_t c) {
   // sign * (column - row) + c <direction> 0.
   Band band;
-  bool less = direction == CompareDirection::LT || direction == CompareDirection::LE, strict = direction == CompareDirection::LT || direction == CompareDirection::GT;
+  bool less = direction == CompareDirection::LT ||
+              direction == CompareDirection::LE,
+       strict = direction == CompareDirection::LT ||
+                direction == CompareDirection::GT;
   if (direction == CompareDirection::EQ)
     return {-sign * c, -sign * c};
   // d < -c, d <= -c, d > -c, d >= -c for sign 1; mirrored for -1.
@@ -332,11 +368,14 @@ static std::optional<Band> unite(const Band &a, const Band &b) {
 std::optional<Band> IndexAnalysis::compare(Operation *op, const Position &at) {
   auto comparison = cast<CompareOp>(op);
   CompareDirection direction = comparison.getDirection();
-  std::optional<Affine> a = number(comparison.getLhs(), at), b = a ? number(comparison.getRhs(), at) : std::nullopt;
+  std::optional<Affine> a = number(comparison.getLhs(), at),
+                        b = a ? number(comparison.getRhs(), at) : std::nullopt;
   if (a && b) {
     Affine d = plus(*a, *b, -1);
     if (d.isConstant())
-      return holds(direction, static_cast<double>(d.constant), 0) ? Band::all() : Band::none();
+      return holds(direction, static_cast<double>(d.constant), 0)
+                 ? Band::all()
+                 : Band::none();
     if (rank < 2 || direction == CompareDirection::NE)
       return std::nullopt;
     int64_t row = d.coefficients[rank - 2], column = d.coefficients[rank - 1];
@@ -352,7 +391,8 @@ std::optional<Band> IndexAnalysis::compare(Operation *op, const Position &at) {
   std::optional<double> right = splatOf(comparison.getRhs());
   if (!left || !right)
     return std::nullopt;
-  bool in = holds(direction, left->in, *right), out = holds(direction, left->out, *right);
+  bool in = holds(direction, left->in, *right),
+       out = holds(direction, left->out, *right);
   if (in == out)
     return in ? Band::all() : Band::none();
   return in ? std::optional(left->band) : complement(left->band);
@@ -370,7 +410,8 @@ std::optional<Band> IndexAnalysis::condition(Value value, const Position &at) {
     if (std::optional<Band> band = compare(op, at))
       return band;
   if (isa<AndOp, OrOp>(op)) {
-    std::optional<Band> a = condition(op->getOperand(0), at), b = condition(op->getOperand(1), at);
+    std::optional<Band> a = condition(op->getOperand(0), at),
+                        b = condition(op->getOperand(1), at);
     if (a && b)
       return isa<AndOp>(op) ? std::optional(intersect(*a, *b)) : unite(*a, *b);
     return std::nullopt;
@@ -382,11 +423,14 @@ std::optional<Band> IndexAnalysis::condition(Value value, const Position &at) {
   if (auto convert = dyn_cast<ConvertOp>(op)) {
     if (elementOf(convert.getOperand()).isInteger(1))
       return condition(convert.getOperand(), at);
-    if (std::optional<TwoValued> two = twoValued(convert.getOperand(), at); two && (two->in != 0) != (two->out != 0))
+    if (std::optional<TwoValued> two = twoValued(convert.getOperand(), at);
+        two && (two->in != 0) != (two->out != 0))
       return two->in != 0 ? std::optional(two->band) : complement(two->band);
   }
   if (auto select = dyn_cast<SelectOp>(op)) {
-    std::optional<Band> p = condition(select.getPred(), at), a = condition(select.getOnTrue(), at), b = condition(select.getOnFalse(), at);
+    std::optional<Band> p = condition(select.getPred(), at),
+                        a = condition(select.getOnTrue(), at),
+                        b = condition(select.getOnFalse(), at);
     std::optional<Band> notP = p ? complement(*p) : std::nullopt;
     if (!p || !a || !b)
       return std::nullopt;
@@ -394,17 +438,21 @@ std::optional<Band> IndexAnalysis::condition(Value value, const Position &at) {
       return intersect(*p, *a);
     if (a->isAll())
       return unite(*p, *b);
-    return notP && a->isNone() ? std::optional(intersect(*notP, *b)) : std::nullopt;
+    return notP && a->isNone() ? std::optional(intersect(*notP, *b))
+                               : std::nullopt;
   }
   if (op->getNumOperands() > 0)
     if (auto from = source(op, at))
       if (std::optional<Band> result = condition(from->first, from->second))
         return result;
   std::optional<Affine> truth = computed(value, at);
-  return truth && truth->isConstant() ? std::optional(truth->constant ? Band::all() : Band::none()) : std::nullopt;
+  return truth && truth->isConstant()
+             ? std::optional(truth->constant ? Band::all() : Band::none())
+             : std::nullopt;
 }
 
-std::optional<TwoValued> IndexAnalysis::twoValued(Value value, const Position &at) {
+std::optional<TwoValued> IndexAnalysis::twoValued(Value value,
+                                                  const Position &at) {
   if (++steps > kMaxSteps)
     return std::nullopt;
   Operation *op = value.getDefiningOp();
@@ -420,21 +468,25 @@ std::optional<TwoValued> IndexAnalysis::twoValued(Value value, const Position &a
   }
   if (auto select = dyn_cast<SelectOp>(op)) {
     std::optional<Band> band = condition(select.getPred(), at);
-    std::optional<TwoValued> a = twoValued(select.getOnTrue(), at), b = twoValued(select.getOnFalse(), at);
+    std::optional<TwoValued> a = twoValued(select.getOnTrue(), at),
+                             b = twoValued(select.getOnFalse(), at);
     if (!band || !a || !b)
       return std::nullopt;
     if (a->in == a->out && b->in == b->out)
       return TwoValued{*band, a->in, b->in};
     // One band throughout: masked_fill of a mask that has the same shape.
-    if ((a->in == a->out || a->band == *band) && (b->in == b->out || b->band == *band))
+    if ((a->in == a->out || a->band == *band) &&
+        (b->in == b->out || b->band == *band))
       return TwoValued{*band, a->in, b->out};
     std::optional<Band> outside = complement(*band);
-    if (outside && (a->in == a->out || a->band == *outside) && (b->in == b->out || b->band == *outside))
+    if (outside && (a->in == a->out || a->band == *outside) &&
+        (b->in == b->out || b->band == *outside))
       return TwoValued{*outside, b->in, a->out};
     return std::nullopt;
   }
   if (isa<AddOp, SubtractOp, MultiplyOp, MaximumOp, MinimumOp>(op)) {
-    std::optional<TwoValued> a = twoValued(op->getOperand(0), at), b = twoValued(op->getOperand(1), at);
+    std::optional<TwoValued> a = twoValued(op->getOperand(0), at),
+                             b = twoValued(op->getOperand(1), at);
     if (!a || !b)
       return std::nullopt;
     if (a->in == a->out)
@@ -444,7 +496,11 @@ std::optional<TwoValued> IndexAnalysis::twoValued(Value value, const Position &a
     if (!(a->band == b->band))
       return std::nullopt;
     auto combine = [&](double x, double y) {
-      return isa<AddOp>(op) ? x + y : isa<SubtractOp>(op) ? x - y : isa<MultiplyOp>(op) ? x * y : isa<MaximumOp>(op) ? std::max(x, y) : std::min(x, y);
+      return isa<AddOp>(op)        ? x + y
+             : isa<SubtractOp>(op) ? x - y
+             : isa<MultiplyOp>(op) ? x * y
+             : isa<MaximumOp>(op)  ? std::max(x, y)
+                                   : std::min(x, y);
     };
     return TwoValued{a->band, combine(a->in, b->in), combine(a->out, b->out)};
   }

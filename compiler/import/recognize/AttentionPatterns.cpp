@@ -1,5 +1,7 @@
-// Attention from its products: softmax(scale q k^T [+ mask]) v, with batch and heads as two dimensions or as one, with the
-// guard of decomposed graphs against rows that see nothing, and with keys and values that were repeated for groups of heads.
+// Attention from its products: softmax(scale q k^T [+ mask]) v, with batch and
+// heads as two dimensions or as one, with the guard of decomposed graphs
+// against rows that see nothing, and with keys and values that were repeated
+// for groups of heads.
 #include "compiler/import/recognize/Matching.h"
 #include "compiler/import/recognize/Recognize.h"
 
@@ -18,7 +20,8 @@ namespace lockstep::recognize {
 /// Reshapes between [B, H, T, S] and [B H, T, S].
 static bool keepsLastTwo(ReshapeOp reshape) {
   Dims from = shapeOf(reshape.getOperand()), to = shapeOf(reshape.getResult());
-  return from.size() >= 2 && to.size() >= 2 && from.take_back(2) == to.take_back(2);
+  return from.size() >= 2 && to.size() >= 2 &&
+         from.take_back(2) == to.take_back(2);
 }
 
 /// Counts negations down to `scores == -inf`; true for "all scores are -inf".
@@ -33,16 +36,23 @@ static bool isNothingSeen(Value condition, Value scores) {
     if (isa<NotOp>(op)) {
       (kind ? negatedInside : negated) ^= true;
     } else if (auto reduce = dyn_cast<ReduceOp>(op)) {
-      if (kind || reduce.getDimensions().size() != 1 || reduce.getDimensions()[0] != rankOf(reduce.getOperand()) - 1)
+      if (kind || reduce.getDimensions().size() != 1 ||
+          reduce.getDimensions()[0] != rankOf(reduce.getOperand()) - 1)
         return false;
       kind = reduce.getKind();
     } else if (auto compare = dyn_cast<CompareOp>(op)) {
-      bool equals = compare.getDirection() == CompareDirection::EQ && compare.getLhs() == scores && splatOf(compare.getRhs()) == -INFINITY;
+      bool equals = compare.getDirection() == CompareDirection::EQ &&
+                    compare.getLhs() == scores &&
+                    splatOf(compare.getRhs()) == -INFINITY;
       // all(x) = not any(not x); a maximum of -inf says the same.
       auto top = compare.getLhs().getDefiningOp<ReduceOp>();
-      if (!kind && top && compare.getDirection() == CompareDirection::EQ && top.getKind() == ReduceKind::Max && top.getOperand() == scores)
+      if (!kind && top && compare.getDirection() == CompareDirection::EQ &&
+          top.getKind() == ReduceKind::Max && top.getOperand() == scores)
         return !negated && splatOf(compare.getRhs()) == -INFINITY;
-      return equals && kind && (*kind == ReduceKind::And ? !negated && !negatedInside : *kind == ReduceKind::Or && negated && negatedInside);
+      return equals && kind &&
+             (*kind == ReduceKind::And
+                  ? !negated && !negatedInside
+                  : *kind == ReduceKind::Or && negated && negatedInside);
     } else if (!isa<ReshapeOp, BroadcastInDimOp>(op)) {
       return false;
     }
@@ -59,8 +69,11 @@ static SoftmaxOp findSoftmax(Value weights) {
     if (!op)
       return {};
     if (auto softmax = dyn_cast<SoftmaxOp>(op)) {
-      bool last = static_cast<int64_t>(softmax.getDimension()) == rankOf(weights) - 1;
-      return last && (!guard || isNothingSeen(guard, softmax.getOperand())) ? softmax : SoftmaxOp();
+      bool last =
+          static_cast<int64_t>(softmax.getDimension()) == rankOf(weights) - 1;
+      return last && (!guard || isNothingSeen(guard, softmax.getOperand()))
+                 ? softmax
+                 : SoftmaxOp();
     }
     if (auto reshape = dyn_cast<ReshapeOp>(op)) {
       if (!keepsLastTwo(reshape))
@@ -79,8 +92,10 @@ static SoftmaxOp findSoftmax(Value weights) {
   return {};
 }
 
-/// A factor that multiplies the whole tensor is taken out, through reshapes and transposes.
-static Value takeScale(PatternRewriter &rewriter, Value value, double &scale, int depth = 0) {
+/// A factor that multiplies the whole tensor is taken out, through reshapes and
+/// transposes.
+static Value takeScale(PatternRewriter &rewriter, Value value, double &scale,
+                       int depth = 0) {
   Operation *op = value.getDefiningOp();
   if (!op || depth > 8)
     return value;
@@ -112,11 +127,14 @@ struct Scores {
 static Value reshapeTo(PatternRewriter &rewriter, Value value, Dims shape) {
   if (shapeOf(value) == shape)
     return value;
-  return ReshapeOp::create(rewriter, value.getLoc(), RankedTensorType::get(shape, elementOf(value)), value);
+  return ReshapeOp::create(rewriter, value.getLoc(),
+                           RankedTensorType::get(shape, elementOf(value)),
+                           value);
 }
 
 /// Two masks at once would be added; that is rare and left alone.
-static std::optional<Scores> findScores(PatternRewriter &rewriter, Value scores) {
+static std::optional<Scores> findScores(PatternRewriter &rewriter,
+                                        Value scores) {
   Scores result;
   for (int depth = 0; depth < 10; ++depth) {
     Operation *op = scores.getDefiningOp();
@@ -130,7 +148,8 @@ static std::optional<Scores> findScores(PatternRewriter &rewriter, Value scores)
       std::optional<double> factor = splatOf(op->getOperand(1));
       if (!factor)
         return std::nullopt;
-      result.scale = isa<MultiplyOp>(op) ? result.scale * *factor : result.scale / *factor;
+      result.scale =
+          isa<MultiplyOp>(op) ? result.scale * *factor : result.scale / *factor;
       scores = op->getOperand(0);
     } else if (auto reshape = dyn_cast<ReshapeOp>(op)) {
       if (!keepsLastTwo(reshape))
@@ -140,7 +159,8 @@ static std::optional<Scores> findScores(PatternRewriter &rewriter, Value scores)
       scores = op->getOperand(0);
     } else if (isa<AddOp, SelectOp>(op) && !result.mask && result.scale == 1) {
       if (auto select = dyn_cast<SelectOp>(op)) {
-        std::optional<double> hidden = splatOf(select.getOnFalse()), other = splatOf(select.getOnTrue());
+        std::optional<double> hidden = splatOf(select.getOnFalse()),
+                              other = splatOf(select.getOnTrue());
         bool inverted = other && !hidden;
         double low = inverted ? other.value_or(0) : hidden.value_or(0);
         if (low > -1e4)
@@ -150,10 +170,13 @@ static std::optional<Scores> findScores(PatternRewriter &rewriter, Value scores)
           seen = NotOp::create(rewriter, op->getLoc(), seen);
         if (std::isinf(low)) {
           result.mask = seen;
-        } else { // A finite number: rows that see nothing are means, so the mask stays a number that is added.
+        } else { // A finite number: rows that see nothing are means, so the
+                 // mask stays a number that is added.
           auto type = cast<RankedTensorType>(select.getType());
-          Value zero = ConstantOp::create(rewriter, op->getLoc(), type, 0.0), number = ConstantOp::create(rewriter, op->getLoc(), type, low);
-          result.mask = SelectOp::create(rewriter, op->getLoc(), type, seen, zero, number);
+          Value zero = ConstantOp::create(rewriter, op->getLoc(), type, 0.0),
+                number = ConstantOp::create(rewriter, op->getLoc(), type, low);
+          result.mask = SelectOp::create(rewriter, op->getLoc(), type, seen,
+                                         zero, number);
         }
         scores = inverted ? select.getOnFalse() : select.getOnTrue();
       } else {
@@ -184,8 +207,10 @@ static std::optional<Scores> findScores(PatternRewriter &rewriter, Value scores)
   return std::nullopt;
 }
 
-/// [batch.., rows, width] as [B, H, rows, width]: through the reshape that merged B and H, where there is one.
-static Value toRank4(PatternRewriter &rewriter, Value value, Dims batch, Dims freeAndContract, int64_t b, int64_t h) {
+/// [batch.., rows, width] as [B, H, rows, width]: through the reshape that
+/// merged B and H, where there is one.
+static Value toRank4(PatternRewriter &rewriter, Value value, Dims batch,
+                     Dims freeAndContract, int64_t b, int64_t h) {
   if (batch.size() == 1 && batch[0] == 0) {
     auto merge = value.getDefiningOp<ReshapeOp>();
     Value inner = merge ? merge.getOperand() : Value();
@@ -195,7 +220,9 @@ static Value toRank4(PatternRewriter &rewriter, Value value, Dims batch, Dims fr
       value = inner;
     else
       value = reshapeTo(rewriter, value, wanted);
-    return TransposeOp::create(rewriter, value.getLoc(), value, Dims{0, 1, freeAndContract[0] + 1, freeAndContract[1] + 1});
+    return TransposeOp::create(
+        rewriter, value.getLoc(), value,
+        Dims{0, 1, freeAndContract[0] + 1, freeAndContract[1] + 1});
   }
   Shape order(batch);
   llvm::append_range(order, freeAndContract);
@@ -206,7 +233,8 @@ static Value toRank4(PatternRewriter &rewriter, Value value, Dims batch, Dims fr
 }
 
 /// Batch and heads: two batching dimensions, or one that a reshape made of two.
-static std::pair<int64_t, int64_t> batchAndHeads(DotGeneralOp first, Value weights, SoftmaxOp softmax) {
+static std::pair<int64_t, int64_t>
+batchAndHeads(DotGeneralOp first, Value weights, SoftmaxOp softmax) {
   Dims result = shapeOf(first.getResult());
   size_t n = first.getLhsBatch().size();
   if (n == 2)
@@ -216,7 +244,10 @@ static std::pair<int64_t, int64_t> batchAndHeads(DotGeneralOp first, Value weigh
   if (rankOf(softmax.getOperand()) == 4)
     return {shapeOf(softmax.getOperand())[0], shapeOf(softmax.getOperand())[1]};
   for (Value operand : {first.getLhs(), first.getRhs()})
-    if (auto merge = operand.getDefiningOp<ReshapeOp>(); merge && rankOf(merge.getOperand()) == 4 && shapeOf(merge.getOperand()).take_back(2) == shapeOf(operand).take_back(2))
+    if (auto merge = operand.getDefiningOp<ReshapeOp>();
+        merge && rankOf(merge.getOperand()) == 4 &&
+        shapeOf(merge.getOperand()).take_back(2) ==
+            shapeOf(operand).take_back(2))
       return {shapeOf(merge.getOperand())[0], shapeOf(merge.getOperand())[1]};
   return {result[0], 1};
 }
@@ -224,71 +255,95 @@ static std::pair<int64_t, int64_t> batchAndHeads(DotGeneralOp first, Value weigh
 namespace {
 struct FuseAttention : OpRewritePattern<DotGeneralOp> {
   using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(DotGeneralOp second, PatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(DotGeneralOp second,
+                                PatternRewriter &rewriter) const override {
     Value weights = second.getLhs();
     int64_t n = second.getLhsBatch().size(), rank = rankOf(weights);
-    if (n > 2 || rank != n + 2 || rankOf(second.getRhs()) != n + 2 || !llvm::equal(second.getLhsBatch(), range(n)) || second.getLhsContract() != Dims{rank - 1})
+    if (n > 2 || rank != n + 2 || rankOf(second.getRhs()) != n + 2 ||
+        !llvm::equal(second.getLhsBatch(), range(n)) ||
+        second.getLhsContract() != Dims{rank - 1})
       return rewriter.notifyMatchFailure(second, "not weights times values");
     SoftmaxOp softmax = findSoftmax(weights);
     if (!softmax || !softmax.getResult().hasOneUse())
       return rewriter.notifyMatchFailure(second, "no softmax");
     std::optional<Scores> scores = findScores(rewriter, softmax.getOperand());
     if (!scores)
-      return rewriter.notifyMatchFailure(second, "no product under the softmax");
+      return rewriter.notifyMatchFailure(second,
+                                         "no product under the softmax");
     DotGeneralOp first = scores->product;
     int64_t m = first.getLhsBatch().size();
-    if (m != n || rankOf(first.getLhs()) != m + 2 || rankOf(first.getRhs()) != m + 2 || first.getLhsContract().size() != 1 ||
+    if (m != n || rankOf(first.getLhs()) != m + 2 ||
+        rankOf(first.getRhs()) != m + 2 || first.getLhsContract().size() != 1 ||
         elementOf(first.getLhs()) != elementOf(second.getRhs()))
       return rewriter.notifyMatchFailure(second, "not queries times keys");
     auto [b, h] = batchAndHeads(first, weights, softmax);
     int64_t t = shapeOf(weights)[rank - 2], s = shapeOf(weights)[rank - 1];
     double scale = scores->scale;
-    Value q = takeScale(rewriter, first.getLhs(), scale), k = takeScale(rewriter, first.getRhs(), scale);
-    q = toRank4(rewriter, q, first.getLhsBatch(), {first.getLhsFree()[0], first.getLhsContract()[0]}, b, h);
-    k = toRank4(rewriter, k, first.getRhsBatch(), {first.getRhsFree()[0], first.getRhsContract()[0]}, b, h);
-    Value v = toRank4(rewriter, second.getRhs(), second.getRhsBatch(), {second.getRhsContract()[0], second.getRhsFree()[0]}, b, h);
+    Value q = takeScale(rewriter, first.getLhs(), scale),
+          k = takeScale(rewriter, first.getRhs(), scale);
+    q = toRank4(rewriter, q, first.getLhsBatch(),
+                {first.getLhsFree()[0], first.getLhsContract()[0]}, b, h);
+    k = toRank4(rewriter, k, first.getRhsBatch(),
+                {first.getRhsFree()[0], first.getRhsContract()[0]}, b, h);
+    Value v =
+        toRank4(rewriter, second.getRhs(), second.getRhsBatch(),
+                {second.getRhsContract()[0], second.getRhsFree()[0]}, b, h);
     Value mask = scores->mask;
     if (mask)
       mask = reshapeTo(rewriter, mask, {b, h, t, s});
-    Value result = AttentionOp::create(rewriter, second.getLoc(), q, k, v, mask, APFloat(scale), /*causal=*/false, IntegerAttr()).getResult();
-    rewriter.replaceOp(second, reshapeTo(rewriter, result, shapeOf(second.getResult())));
+    Value result =
+        AttentionOp::create(rewriter, second.getLoc(), q, k, v, mask,
+                            APFloat(scale), /*causal=*/false, IntegerAttr())
+            .getResult();
+    rewriter.replaceOp(
+        second, reshapeTo(rewriter, result, shapeOf(second.getResult())));
     return success();
   }
 };
 
-/// Keys and values repeated for the heads of a group: attention takes them unrepeated.
+/// Keys and values repeated for the heads of a group: attention takes them
+/// unrepeated.
 struct GroupHeads : OpRewritePattern<AttentionOp> {
   using OpRewritePattern::OpRewritePattern;
   /// The operand of [B, G, S, D] -> [B, G, R, S, D] -> [B, G R, S, D].
   static Value unrepeated(PatternRewriter &rewriter, Value value) {
     auto merge = value.getDefiningOp<ReshapeOp>();
-    auto repeat = merge ? merge.getOperand().getDefiningOp<BroadcastInDimOp>() : BroadcastInDimOp();
+    auto repeat = merge ? merge.getOperand().getDefiningOp<BroadcastInDimOp>()
+                        : BroadcastInDimOp();
     if (!repeat || rankOf(repeat.getResult()) != 5)
       return {};
     Dims wide = shapeOf(repeat.getResult()), to = shapeOf(value);
-    if (wide[0] != to[0] || wide[1] * wide[2] != to[1] || wide[3] != to[2] || wide[4] != to[3])
+    if (wide[0] != to[0] || wide[1] * wide[2] != to[1] || wide[3] != to[2] ||
+        wide[4] != to[3])
       return {};
     Shape found(5, 1);
     for (auto [i, dim] : llvm::enumerate(repeat.getDimensions()))
       found[dim] = shapeOf(repeat.getOperand())[i];
-    if (found[2] != 1 || found[0] != wide[0] || found[1] != wide[1] || found[3] != wide[3] || found[4] != wide[4] || wide[2] == 1)
+    if (found[2] != 1 || found[0] != wide[0] || found[1] != wide[1] ||
+        found[3] != wide[3] || found[4] != wide[4] || wide[2] == 1)
       return {};
-    return reshapeTo(rewriter, repeat.getOperand(), {found[0], found[1], found[3], found[4]});
+    return reshapeTo(rewriter, repeat.getOperand(),
+                     {found[0], found[1], found[3], found[4]});
   }
-  LogicalResult matchAndRewrite(AttentionOp op, PatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(AttentionOp op,
+                                PatternRewriter &rewriter) const override {
     if (shapeOf(op.getKey())[1] != shapeOf(op.getQuery())[1])
       return rewriter.notifyMatchFailure(op, "grouped already");
     Value k = unrepeated(rewriter, op.getKey());
     Value v = k ? unrepeated(rewriter, op.getValue()) : Value();
     if (!v || shapeOf(k)[1] != shapeOf(v)[1])
       return rewriter.notifyMatchFailure(op, "keys or values are not repeated");
-    auto grouped = AttentionOp::create(rewriter, op.getLoc(), op.getQuery(), k, v, op.getMask(), op.getScale(), op.getCausal(), op.getWindowAttr());
+    auto grouped = AttentionOp::create(rewriter, op.getLoc(), op.getQuery(), k,
+                                       v, op.getMask(), op.getScale(),
+                                       op.getCausal(), op.getWindowAttr());
     rewriter.replaceOp(op, grouped->getResults());
     return success();
   }
 };
 } // namespace
 
-void addAttentionPatterns(RewritePatternSet &patterns) { patterns.add<FuseAttention, GroupHeads>(patterns.getContext()); }
+void addAttentionPatterns(RewritePatternSet &patterns) {
+  patterns.add<FuseAttention, GroupHeads>(patterns.getContext());
+}
 
 } // namespace lockstep::recognize

@@ -1,4 +1,5 @@
-// Masks of attention: conditions on row and column become `causal` and `window`; what depends on inputs stays, unexpanded.
+// Masks of attention: conditions on row and column become `causal` and
+// `window`; what depends on inputs stays, unexpanded.
 #include "compiler/import/recognize/AffineAnalysis.h"
 #include "compiler/import/recognize/Matching.h"
 #include "compiler/import/recognize/Recognize.h"
@@ -9,8 +10,9 @@ using namespace lockstep::train;
 
 namespace lockstep::recognize {
 
-/// A rank-4 value that broadcasts to `value`, with unit dimensions where `value` only repeats. Rebuilds pointwise operations on the
-/// smaller shapes; gives `value` itself where nothing is saved.
+/// A rank-4 value that broadcasts to `value`, with unit dimensions where
+/// `value` only repeats. Rebuilds pointwise operations on the smaller shapes;
+/// gives `value` itself where nothing is saved.
 static Value unexpanded(PatternRewriter &rewriter, Value value, int depth = 0) {
   Operation *op = value.getDefiningOp();
   if (!op || depth > 12)
@@ -19,7 +21,8 @@ static Value unexpanded(PatternRewriter &rewriter, Value value, int depth = 0) {
     auto splat = dyn_cast<SplatElementsAttr>(constant.getValue());
     if (!splat)
       return value;
-    auto type = RankedTensorType::get(Shape(rankOf(value), 1), elementOf(value));
+    auto type =
+        RankedTensorType::get(Shape(rankOf(value), 1), elementOf(value));
     return ConstantOp::create(rewriter, op->getLoc(), splat.resizeSplat(type));
   }
   if (auto broadcast = dyn_cast<BroadcastInDimOp>(op)) {
@@ -28,17 +31,21 @@ static Value unexpanded(PatternRewriter &rewriter, Value value, int depth = 0) {
       shape[dim] = shapeOf(broadcast.getOperand())[i];
     Value operand = broadcast.getOperand();
     if (shapeOf(operand) != Dims(shape))
-      operand = ReshapeOp::create(rewriter, op->getLoc(), RankedTensorType::get(shape, elementOf(operand)), operand);
+      operand = ReshapeOp::create(
+          rewriter, op->getLoc(),
+          RankedTensorType::get(shape, elementOf(operand)), operand);
     return unexpanded(rewriter, operand, depth + 1);
   }
-  if (!op->hasTrait<Pointwise>() || op->getNumResults() != 1 || isa<DropoutOp>(op))
+  if (!op->hasTrait<Pointwise>() || op->getNumResults() != 1 ||
+      isa<DropoutOp>(op))
     return value;
   SmallVector<Value> operands;
   Shape common(rankOf(value), 1);
   for (Value operand : op->getOperands()) {
     operands.push_back(unexpanded(rewriter, operand, depth + 1));
     Shape wide;
-    if (rankOf(operands.back()) != rankOf(value) || !broadcastShapes(common, shapeOf(operands.back()), wide))
+    if (rankOf(operands.back()) != rankOf(value) ||
+        !broadcastShapes(common, shapeOf(operands.back()), wide))
       return value;
     common = wide;
   }
@@ -46,7 +53,10 @@ static Value unexpanded(PatternRewriter &rewriter, Value value, int depth = 0) {
     return value;
   for (Value &operand : operands)
     if (shapeOf(operand) != Dims(common))
-      operand = BroadcastInDimOp::create(rewriter, op->getLoc(), RankedTensorType::get(common, elementOf(operand)), operand, range(rankOf(operand)));
+      operand = BroadcastInDimOp::create(
+          rewriter, op->getLoc(),
+          RankedTensorType::get(common, elementOf(operand)), operand,
+          range(rankOf(operand)));
   Operation *copy = rewriter.clone(*op);
   copy->setOperands(operands);
   copy->getResult(0).setType(RankedTensorType::get(common, elementOf(value)));
@@ -54,7 +64,8 @@ static Value unexpanded(PatternRewriter &rewriter, Value value, int depth = 0) {
 }
 
 /// The conditions that must all hold.
-static void collectConjuncts(PatternRewriter &rewriter, Value value, SmallVectorImpl<Value> &conjuncts, int depth = 0) {
+static void collectConjuncts(PatternRewriter &rewriter, Value value,
+                             SmallVectorImpl<Value> &conjuncts, int depth = 0) {
   value = unexpanded(rewriter, value);
   if (auto both = value.getDefiningOp<AndOp>(); both && depth < 12) {
     collectConjuncts(rewriter, both.getLhs(), conjuncts, depth + 1);
@@ -65,9 +76,13 @@ static void collectConjuncts(PatternRewriter &rewriter, Value value, SmallVector
 }
 
 /// The value over the whole shape, so that rows and columns are coordinates.
-static std::optional<Band> bandOf(PatternRewriter &rewriter, Value condition, Dims shape) {
+static std::optional<Band> bandOf(PatternRewriter &rewriter, Value condition,
+                                  Dims shape) {
   if (shapeOf(condition) != shape)
-    condition = BroadcastInDimOp::create(rewriter, condition.getLoc(), RankedTensorType::get(shape, elementOf(condition)), condition, range(rankOf(condition)));
+    condition = BroadcastInDimOp::create(
+        rewriter, condition.getLoc(),
+        RankedTensorType::get(shape, elementOf(condition)), condition,
+        range(rankOf(condition)));
   return IndexAnalysis(condition).condition();
 }
 
@@ -81,13 +96,17 @@ struct SimplifyMask : OpRewritePattern<AttentionOp> {
   using OpRewritePattern::OpRewritePattern;
 
   static Shape scoresShape(AttentionOp op) {
-    return {shapeOf(op.getQuery())[0], shapeOf(op.getQuery())[1], shapeOf(op.getQuery())[2], shapeOf(op.getKey())[2]};
+    return {shapeOf(op.getQuery())[0], shapeOf(op.getQuery())[1],
+            shapeOf(op.getQuery())[2], shapeOf(op.getKey())[2]};
   }
 
-  /// What a band means for [T, S] positions, where `causal` and `window` can say it.
-  static bool apply(const Band &band, int64_t t, int64_t s, bool &causal, std::optional<int64_t> &window) {
+  /// What a band means for [T, S] positions, where `causal` and `window` can
+  /// say it.
+  static bool apply(const Band &band, int64_t t, int64_t s, bool &causal,
+                    std::optional<int64_t> &window) {
     bool above = band.high >= s - 1, below = band.low <= 1 - t;
-    if (band.isNone() || (!above && band.high != 0) || (!below && (above || band.low > 0)))
+    if (band.isNone() || (!above && band.high != 0) ||
+        (!below && (above || band.low > 0)))
       return false;
     if (!above)
       causal = true;
@@ -96,13 +115,15 @@ struct SimplifyMask : OpRewritePattern<AttentionOp> {
     return true;
   }
 
-  static MaskParts splitBoolean(PatternRewriter &rewriter, Value mask, Dims shape) {
+  static MaskParts splitBoolean(PatternRewriter &rewriter, Value mask,
+                                Dims shape) {
     MaskParts parts;
     SmallVector<Value> conjuncts;
     collectConjuncts(rewriter, mask, conjuncts);
     for (Value condition : conjuncts) {
       if (std::optional<Band> band = bandOf(rewriter, condition, shape)) {
-        parts.band = {std::max(parts.band.low, band->low), std::min(parts.band.high, band->high)};
+        parts.band = {std::max(parts.band.low, band->low),
+                      std::min(parts.band.high, band->high)};
         continue;
       }
       if (!parts.rest) {
@@ -113,14 +134,22 @@ struct SimplifyMask : OpRewritePattern<AttentionOp> {
       if (!broadcastShapes(shapeOf(parts.rest), shapeOf(condition), common))
         continue;
       auto widen = [&](Value v) -> Value {
-        return shapeOf(v) == Dims(common) ? v : BroadcastInDimOp::create(rewriter, v.getLoc(), RankedTensorType::get(common, elementOf(v)), v, range(rankOf(v))).getResult();
+        return shapeOf(v) == Dims(common)
+                   ? v
+                   : BroadcastInDimOp::create(
+                         rewriter, v.getLoc(),
+                         RankedTensorType::get(common, elementOf(v)), v,
+                         range(rankOf(v)))
+                         .getResult();
       };
-      parts.rest = AndOp::create(rewriter, condition.getLoc(), widen(parts.rest), widen(condition));
+      parts.rest = AndOp::create(rewriter, condition.getLoc(),
+                                 widen(parts.rest), widen(condition));
     }
     return parts;
   }
 
-  LogicalResult matchAndRewrite(AttentionOp op, PatternRewriter &rewriter) const override {
+  LogicalResult matchAndRewrite(AttentionOp op,
+                                PatternRewriter &rewriter) const override {
     Value mask = op.getMask();
     if (!mask || op->hasAttr("train.mask_seen"))
       return rewriter.notifyMatchFailure(op, "no mask to look at");
@@ -135,25 +164,35 @@ struct SimplifyMask : OpRewritePattern<AttentionOp> {
     } else {
       Value wide = mask;
       if (shapeOf(wide) != Dims(shape))
-        wide = BroadcastInDimOp::create(rewriter, op.getLoc(), RankedTensorType::get(shape, elementOf(mask)), mask, range(rankOf(mask)));
+        wide = BroadcastInDimOp::create(
+            rewriter, op.getLoc(),
+            RankedTensorType::get(shape, elementOf(mask)), mask,
+            range(rankOf(mask)));
       std::optional<TwoValued> two = IndexAnalysis(wide).twoValued();
       // Added numbers: 0 where seen, and so low elsewhere that nothing remains.
       if (two && two->in == 0 && (two->out <= -1e4 || two->band.isAll()))
         parts.band = two->band;
-      else if (std::optional<Band> outside = two && two->out == 0 && two->in <= -1e4 ? complementOf(two->band) : std::nullopt)
+      else if (std::optional<Band> outside =
+                   two && two->out == 0 && two->in <= -1e4
+                       ? complementOf(two->band)
+                       : std::nullopt)
         parts.band = *outside;
       else
         parts.rest = unexpanded(rewriter, mask);
     }
     Value rest = parts.rest;
     if (!apply(parts.band, shape[2], shape[3], causal, window)) {
-      // Something that the attributes cannot say: the mask stays, without repetition.
+      // Something that the attributes cannot say: the mask stays, without
+      // repetition.
       rest = unexpanded(rewriter, mask);
       causal = op.getCausal();
-      window = op.getWindow() ? std::optional<int64_t>(*op.getWindow()) : std::nullopt;
+      window = op.getWindow() ? std::optional<int64_t>(*op.getWindow())
+                              : std::nullopt;
     }
-    auto simplified = AttentionOp::create(rewriter, op.getLoc(), op.getQuery(), op.getKey(), op.getValue(), rest, op.getScale(), causal,
-                                          window ? rewriter.getI64IntegerAttr(*window) : IntegerAttr());
+    auto simplified = AttentionOp::create(
+        rewriter, op.getLoc(), op.getQuery(), op.getKey(), op.getValue(), rest,
+        op.getScale(), causal,
+        window ? rewriter.getI64IntegerAttr(*window) : IntegerAttr());
     if (rest)
       simplified->setAttr("train.mask_seen", rewriter.getUnitAttr());
     rewriter.replaceOp(op, simplified->getResults());
@@ -172,6 +211,8 @@ struct SimplifyMask : OpRewritePattern<AttentionOp> {
 };
 } // namespace
 
-void addMaskPatterns(RewritePatternSet &patterns) { patterns.add<SimplifyMask>(patterns.getContext()); }
+void addMaskPatterns(RewritePatternSet &patterns) {
+  patterns.add<SimplifyMask>(patterns.getContext());
+}
 
 } // namespace lockstep::recognize

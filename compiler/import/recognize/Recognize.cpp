@@ -15,14 +15,19 @@ static void removeCommonExpressions(func::FuncOp function) {
   eliminateCommonSubExpressions(rewriter, dominance, function);
 }
 
-static LogicalResult apply(func::FuncOp function, llvm::function_ref<void(RewritePatternSet &)> add) {
+static LogicalResult apply(func::FuncOp function,
+                           llvm::function_ref<void(RewritePatternSet &)> add) {
   RewritePatternSet patterns(function.getContext());
-  for (RegisteredOperationName name : function.getContext()->getRegisteredOperations())
-    if (name.getDialectNamespace() == train::TrainDialect::getDialectNamespace())
+  for (RegisteredOperationName name :
+       function.getContext()->getRegisteredOperations())
+    if (name.getDialectNamespace() ==
+        train::TrainDialect::getDialectNamespace())
       name.getCanonicalizationPatterns(patterns, function.getContext());
   add(patterns);
   GreedyRewriteConfig config;
-  config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled).setUseTopDownTraversal(true).setMaxIterations(GreedyRewriteConfig::kNoLimit);
+  config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled)
+      .setUseTopDownTraversal(true)
+      .setMaxIterations(GreedyRewriteConfig::kNoLimit);
   return applyPatternsGreedily(function, std::move(patterns), config);
 }
 
@@ -32,11 +37,14 @@ LogicalResult recognizeOperations(func::FuncOp function) {
   if (failed(apply(function, addSimplifications)))
     return failure();
   removeCommonExpressions(function);
-  // Norms before attention: query-key norms are inside of it. Masks last, when it is known whose masks they are.
-  for (auto add : {addLossPatterns, addNormPatterns, addAttentionPatterns, addMaskPatterns})
+  // Norms before attention: query-key norms are inside of it. Masks last, when
+  // it is known whose masks they are.
+  for (auto add : {addLossPatterns, addNormPatterns, addAttentionPatterns,
+                   addMaskPatterns})
     if (failed(apply(function, add)))
       return failure();
-  function.walk([](train::AttentionOp op) { op->removeAttr("train.mask_seen"); });
+  function.walk(
+      [](train::AttentionOp op) { op->removeAttr("train.mask_seen"); });
   removeCommonExpressions(function);
   return success();
 }

@@ -1,5 +1,6 @@
-// Finds the operations of `train` in what an export spells out: attention, RMS and layer norm, losses; removes what does
-// nothing; folds constants, masks by rule.
+// Finds the operations of `train` in what an export spells out: attention, RMS
+// and layer norm, losses; removes what does nothing; folds constants, masks by
+// rule.
 #ifndef LOCKSTEP_COMPILER_IMPORT_RECOGNIZE_RECOGNIZE_H
 #define LOCKSTEP_COMPILER_IMPORT_RECOGNIZE_RECOGNIZE_H
 
