@@ -16,13 +16,12 @@ step "build"
 tools/build.sh
 step "unit tests"
 passed=0 failed=0
-while read -r program; do
-  if "$program" >"$build/unit.log" 2>&1; then
-    passed=$((passed + 1)); printf 'PASS: %s\n' "$(basename "$program")"
-  else
-    failed=$((failed + 1)); printf 'FAIL: %s\n' "$(basename "$program")"; tail -n 60 "$build/unit.log"
-  fi
-done < <(find "$build/unittests" -maxdepth 1 -type f -executable | sort)
+ctest --test-dir "$build" --output-on-failure >"$build/unit.log" 2>&1 || tail -n 120 "$build/unit.log"
+grep -E '^ *[0-9]+/[0-9]+ Test' "$build/unit.log" || true
+# "97% tests passed, 1 tests failed out of 27"
+read -r unit_failed unit_total < <(sed -nE 's/.* ([0-9]+) tests? failed out of ([0-9]+).*/\1 \2/p' "$build/unit.log") || true
+[ -n "${unit_total:-}" ] || { echo "error: ctest ran no test" >&2; unit_failed=1 unit_total=1; }
+passed=$((passed + unit_total - unit_failed)) failed=$((failed + unit_failed))
 step "lit tests"
 lit=/usr/lib/llvm-22/bin/lit
 if "$lit" -s --param "build=$(realpath "$build")" test >"$build/lit.log" 2>&1; then :; else cat "$build/lit.log"; fi

