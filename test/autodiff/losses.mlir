@@ -1,6 +1,6 @@
 // RUN: lockstep-opt %s --lockstep-autodiff-pipeline="loss=mse labels=target" | FileCheck %s --check-prefix=MSE
 // RUN: lockstep-opt %s --lockstep-autodiff-pipeline="labels=next-token class-dim=-1 label-smoothing=0.1" | FileCheck %s --check-prefix=TOKENS
-// RUN: lockstep-opt %s --lockstep-autodiff-pipeline="loss=output:0 labels=next-token" 2>&1 | FileCheck %s --check-prefix=REFUSED
+// RUN: not lockstep-opt %s --lockstep-autodiff-pipeline="loss=output:0 labels=next-token" 2>&1 | FileCheck %s --check-prefix=REFUSED
 
 // The mean is over all elements, and the targets come unmerged: the batch is 4, the output has 8 rows.
 // MSE-LABEL: func.func @step
