@@ -5,7 +5,7 @@ import lit.formats
 config.name = "lockstep"
 config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".test"]
-config.excludes = ["Inputs", "models", "build"]
+config.excludes = ["Inputs", "models", "build", "kernels"]  # kernels: read by kernels_test
 root = os.path.dirname(os.path.abspath(__file__))
 build = lit_config.params.get("build", os.path.join(root, "build"))
 config.test_source_root = root
