@@ -98,12 +98,15 @@ TEST_CASE("a padding mask stays, not expanded over heads") {
     Model model(name);
     REQUIRE(model.module);
     CHECK(model.count<train::AttentionOp>() == 2);
-    model.forward.walk([](train::AttentionOp op) {
+    model.forward.walk([name](train::AttentionOp op) {
       REQUIRE(op.getMask());
       auto mask = cast<RankedTensorType>(op.getMask().getType());
       CHECK(mask.getDimSize(0) == 8);
       CHECK(mask.getDimSize(1) == 1);
       CHECK(mask.getDimSize(3) == 32);
+      // The core form still spells the mask out per query.
+      if (std::string(name) == "bert.pt2")
+        CHECK(mask.getDimSize(2) == 1);
       CHECK(!op.getCausal());
     });
   }
