@@ -228,6 +228,19 @@ void Describer::inputs(const ProgramT &program) {
   out += table.text();
 }
 
+/// "generated", "Gemm", "generated, 8 items by 256 threads".
+std::string kindText(const KernelT &kernel) {
+  if (kernel.library != LibraryKernel::None)
+    return EnumNameLibraryKernel(kernel.library);
+  if (!kernel.threads)
+    return "generated";
+  std::string text = format("generated, %lld items by %u threads",
+                            number(kernel.items_per_block), kernel.threads);
+  if (kernel.shared_bytes)
+    text += format(" with %u shared bytes", kernel.shared_bytes);
+  return text + (kernel.segmented ? ", segmented" : "");
+}
+
 void Describer::kernels() {
   Table table;
   table.row({"#", "name", "kind", "MFLOP", "bytes", "source"});
@@ -236,10 +249,7 @@ void Describer::kernels() {
     std::string sources;
     for (const std::string &source : kernel.sources)
       sources += (sources.empty() ? "" : ", ") + source;
-    table.row({std::to_string(i), kernel.name,
-               kernel.library == LibraryKernel::None
-                   ? "generated"
-                   : EnumNameLibraryKernel(kernel.library),
+    table.row({std::to_string(i), kernel.name, kindText(kernel),
                format("%.3f", kernel.flops * 1e-6), bytesText(kernel.bytes),
                sources});
   }

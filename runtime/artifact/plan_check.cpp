@@ -80,7 +80,13 @@ Status ProgramCheck::checkLaunch(const LaunchT &launch, int64_t iterations) {
   const KernelT &kernel = *plan.kernels[launch.kernel];
   if (launch.segments.empty())
     return violated("P2", "a launch of '" + kernel.name + "' has no segment");
+  const SegmentT &first = *launch.segments[0];
   for (const auto &segment : launch.segments) {
+    if (kernel.segmented
+            ? segment->arguments.size() != first.arguments.size()
+            : kernel.threads && segment->work_items != first.work_items)
+      return violated("P8",
+                      "segments of a launch of '" + kernel.name + "' differ");
     if (segment->work_items < 0)
       return violated("P2",
                       "a launch of '" + kernel.name + "' has negative work");
@@ -229,16 +235,35 @@ static Status checkCommunicators(const PlanT &plan) {
   return Status::success();
 }
 
-Status checkPlan(const PlanT &plan) {
-  if (plan.ranks < 1)
-    return violated("P6", "the plan is for no rank");
-  for (const auto &kernel : plan.kernels)
-    if ((kernel->library == LibraryKernel::None) == kernel->symbol.empty() ||
+static Status checkKernels(const PlanT &plan) {
+  const KernelT *host = nullptr, *cuda = nullptr;
+  for (const auto &kernel : plan.kernels) {
+    bool generated = kernel->library == LibraryKernel::None;
+    if (generated == kernel->symbol.empty() ||
         kernel->library < LibraryKernel::MIN ||
         kernel->library > LibraryKernel::MAX)
       return violated("P2",
                       "kernel '" + kernel->name +
                           "' must have either a symbol or a library kernel");
+    bool shaped = kernel->threads || kernel->shared_bytes ||
+                  kernel->items_per_block != 1 || kernel->segmented;
+    if (shaped && (!generated || kernel->threads < 1 ||
+                   kernel->threads > 1024 || kernel->items_per_block < 1))
+      return violated("P8", "kernel '" + kernel->name +
+                                "' has an impossible shape of blocks");
+    if (generated)
+      (kernel->threads ? cuda : host) = kernel.get();
+  }
+  if (host && cuda)
+    return violated("P8", "kernel '" + host->name + "' is for the host, but '" +
+                              cuda->name + "' is for CUDA");
+  return Status::success();
+}
+
+Status checkPlan(const PlanT &plan) {
+  if (plan.ranks < 1)
+    return violated("P6", "the plan is for no rank");
+  LOCKSTEP_RETURN_IF_ERROR(checkKernels(plan));
   LOCKSTEP_RETURN_IF_ERROR(checkTensors(plan));
   LOCKSTEP_RETURN_IF_ERROR(checkCommunicators(plan));
   std::set<std::string> names;

@@ -10,15 +10,20 @@ namespace lockstep::runtime {
 
 /// Numbered rules; the error text begins with the rule's number.
 ///   P1  every operand, tensor, input and scalar lies inside the program's
-///   arena, iterations included, at a multiple of its element size P2  kernel
-///   and communicator indices exist; a generated kernel has a symbol, a library
-///   kernel none P3  every collective id is started before it is awaited,
-///   awaited exactly once, within the same loop body or program P4  collective
-///   operands pair up and have the sizes the kind asks for P5  groups of a
-///   communicator name existing ranks, each at most once P6  names of tensors
-///   (tied ones too) are unique; sizes fit shapes and types; a step program
-///   exists P7  inputs follow the row rule: local rows = global rows / ranks,
-///   or whole
+///       arena, iterations included, at a multiple of its element size
+///   P2  kernel and communicator indices exist; a generated kernel has a
+///       symbol, a library kernel none
+///   P3  every collective id is started before it is awaited, awaited exactly
+///       once, within the same loop body or program
+///   P4  collective operands pair up and have the sizes the kind asks for
+///   P5  groups of a communicator name existing ranks, each at most once
+///   P6  names of tensors (tied ones too) are unique; sizes fit shapes and
+///       types; a step program exists
+///   P7  inputs follow the row rule: local rows = global rows / ranks, or whole
+///   P8  generated kernels are all for the host or all for CUDA; those for CUDA
+///       have 1 to 1024 threads and at least one item per block, the segments
+///       of a segmented launch equally many operands, the launches of any other
+///       kernel equally many work items
 Status checkPlan(const artifact::PlanT &plan);
 
 } // namespace lockstep::runtime

@@ -169,6 +169,39 @@ TEST_CASE("inconsistent plans are refused, each by its rule") {
   CHECK(check([&](auto &plan) {
           plan.programs[0]->inputs[0]->global_shape[0] = 9;
         }) == "P7");
+  auto &&toCuda = [](artifact::PlanT &plan) {
+    for (auto &kernel : plan.kernels)
+      if (kernel->library == artifact::LibraryKernel::None)
+        kernel->threads = 128;
+  };
+  CHECK(check([&](auto &plan) { toCuda(plan); }) == "");
+  CHECK(check([&](auto &plan) { plan.kernels[0]->threads = 128; }) == "P8");
+  CHECK(check([&](auto &plan) { plan.kernels[0]->shared_bytes = 4; }) == "P8");
+  CHECK(check([&](auto &plan) { plan.kernels[4]->threads = 128; }) == "P8");
+  CHECK(check([&](auto &plan) {
+          toCuda(plan);
+          plan.kernels[0]->threads = 1025;
+        }) == "P8");
+  CHECK(check([&](auto &plan) {
+          toCuda(plan);
+          plan.kernels[0]->items_per_block = 0;
+        }) == "P8");
+  auto &&twoSegments = [&](artifact::PlanT &plan) {
+    toCuda(plan);
+    auto &segments = first(plan).segments;
+    first(plan).kernel = 0;
+    segments.push_back(std::make_unique<artifact::SegmentT>(*segments.front()));
+  };
+  CHECK(check([&](auto &plan) { twoSegments(plan); }) == "");
+  CHECK(check([&](auto &plan) {
+          twoSegments(plan);
+          first(plan).segments[1]->work_items = 2;
+        }) == "P8");
+  CHECK(check([&](auto &plan) {
+          twoSegments(plan);
+          plan.kernels[0]->segmented = true;
+          first(plan).segments[1]->arguments.clear();
+        }) == "P8");
 }
 
 TEST_CASE("an artifact is described part by part") {
