@@ -1,5 +1,6 @@
 # lit configuration: every .mlir file under test/ is a test. Run by tools/check.sh, or: lit -v test
 import os
+import sys
 import lit.formats
 
 config.name = "lockstep"
@@ -16,3 +17,4 @@ config.environment["PATH"] = os.pathsep.join(
 config.environment["FILECHECK_OPTS"] = "--dump-input-filter=all"
 config.substitutions.append(("%models", os.path.join(root, "test", "models")))
 config.substitutions.append(("%root", root))
+config.substitutions.append(("%python", sys.executable))

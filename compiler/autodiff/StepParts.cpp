@@ -2,6 +2,7 @@
 //-----------===//
 #include "compiler/autodiff/StepParts.h"
 #include "compiler/autodiff/ReverseMode.h"
+#include "compiler/autodiff/Vocabulary.h"
 #include "dialects/train/StepAttributes.h"
 
 using namespace mlir;
@@ -21,6 +22,35 @@ furtherAttributes(const ForwardProgram::Slot &slot) {
   });
 }
 
+/// The range of an input's or label's values, for the runtime to check.
+static void addVocabulary(std::optional<Vocabulary> vocabulary, bool isLabel,
+                          Builder &builder,
+                          SmallVectorImpl<NamedAttribute> &attributes) {
+  if (!vocabulary)
+    return;
+  attributes.push_back(builder.getNamedAttr(
+      kVocabularyAttr, builder.getI64IntegerAttr(vocabulary->size)));
+  if (isLabel && vocabulary->ignored)
+    attributes.push_back(builder.getNamedAttr(
+        kIgnoredLabelAttr, builder.getI64IntegerAttr(*vocabulary->ignored)));
+}
+
+/// The range of labels that go into the loss that this stage builds.
+static std::optional<Vocabulary>
+findLabelVocabulary(const ForwardProgram &forward, const LossPlan &plan,
+                    const StepOptions &options) {
+  if (plan.kind != LossKind::CrossEntropy)
+    return std::nullopt;
+  RankedTensorType logits = forward.getOutputs()[plan.output].getType();
+  return Vocabulary{logits.getDimSize(plan.classDim), options.ignoreIndex};
+}
+
+/// What both ranges allow, where there are both.
+static std::optional<Vocabulary> intersect(std::optional<Vocabulary> a,
+                                           std::optional<Vocabulary> b) {
+  return a && b ? a->intersect(*b) : a ? a : b;
+}
+
 ProgramValues autodiff::addArguments(ProgramBuilder &program,
                                      const ForwardProgram &forward,
                                      const LossPlan &plan,
@@ -32,6 +62,8 @@ ProgramValues autodiff::addArguments(ProgramBuilder &program,
       attributes.push_back(
           builder.getNamedAttr(kLabelRuleAttr, plan.labelRule));
   };
+  std::optional<Vocabulary> ofLabels =
+      findLabelVocabulary(forward, plan, options);
   for (const ForwardProgram::Slot &slot : forward.getArguments()) {
     if (slot.role == Role::Rng && !withRng)
       continue;
@@ -40,6 +72,13 @@ ProgramValues autodiff::addArguments(ProgramBuilder &program,
                    slot.name == plan.labelName;
     if (isLabel)
       addRule(attributes);
+    if (slot.role == Role::Input || slot.role == Role::Label) {
+      std::optional<Vocabulary> vocabulary = findVocabulary(slot.value);
+      if (isLabel)
+        vocabulary = intersect(vocabulary, ofLabels);
+      addVocabulary(vocabulary, isLabel || slot.role == Role::Label, builder,
+                    attributes);
+    }
     if (slot.role == Role::Parameter && !slot.has(TrainDialect::kFrozenAttr) &&
         isDecayed(slot, options.weightDecayExclude))
       attributes.push_back(
@@ -54,6 +93,7 @@ ProgramValues autodiff::addArguments(ProgramBuilder &program,
   if (plan.labelType) {
     SmallVector<NamedAttribute> attributes;
     addRule(attributes);
+    addVocabulary(ofLabels, /*isLabel=*/true, builder, attributes);
     values.labels = program.addArgument(plan.labelType, Role::Label,
                                         plan.labelName, attributes);
   }

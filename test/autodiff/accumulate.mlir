@@ -3,7 +3,7 @@
 // The count comes from all labels; the loop sees half of the batch at a time, carries the rng and sums loss and gradients.
 // CHECK-LABEL: func.func @step
 // CHECK-SAME: [[X:%[a-z0-9]+]]: tensor<8x4xf32> {train.name = "x"
-// CHECK-SAME: [[Y:%[a-z0-9]+]]: tensor<8xi64> {train.name = "y"
+// CHECK-SAME: [[Y:%[a-z0-9]+]]: tensor<8xi64> {train.ignored_label = -100 : i64, train.name = "y"
 // CHECK-SAME: [[RNG:%[a-z0-9]+]]: tensor<2xi64> {train.name = "rng"
 // CHECK: [[COUNT:%.*]] = train.label_count [[Y]]
 // CHECK: [[SEED:%.*]] = train.divide {{%.*}}, [[COUNT]]

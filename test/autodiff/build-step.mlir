@@ -7,7 +7,7 @@
 // CHECK-SAME: tensor<3xf32> {train.frozen, train.name = "frozen", train.role = #train.role<parameter>}
 // CHECK-SAME: tensor<3xf32> {train.name = "b.exp_avg", train.role = #train.role<state>}
 // CHECK-SAME: {train.name = "x", train.role = #train.role<input>}
-// CHECK-SAME: [[Y:%[a-z0-9]+]]: tensor<8xi64> {train.name = "y", train.role = #train.role<label>}
+// CHECK-SAME: [[Y:%[a-z0-9]+]]: tensor<8xi64> {train.ignored_label = -100 : i64, train.name = "y", train.role = #train.role<label>, train.vocabulary = 3 : i64}
 // CHECK-SAME: [[CLIP:%[a-z0-9]+]]: tensor<f32> {train.default = 1.000000e+00 : f64, train.name = "grad_clip", train.role = #train.role<hyperparameter>}
 // CHECK-SAME: [[LR:%[a-z0-9]+]]: tensor<f32> {train.default = 1.000000e-02 : f64, train.name = "lr", train.role = #train.role<hyperparameter>}
 // CHECK-SAME: {train.name = "bias_correction1", train.role = #train.role<hyperparameter>}

@@ -10,7 +10,7 @@
 
 // Labels have the tokens' shape, are the shifted token stream, and are merged as the logits are.
 // TOKENS-LABEL: func.func @step
-// TOKENS-SAME: [[L:%[a-z0-9]+]]: tensor<4x2xi64> {train.label_rule = "next_token", train.name = "labels", train.role = #train.role<label>}
+// TOKENS-SAME: [[L:%[a-z0-9]+]]: tensor<4x2xi64> {train.ignored_label = -100 : i64, train.label_rule = "next_token", train.name = "labels", train.role = #train.role<label>, train.vocabulary = 4 : i64}
 // TOKENS: [[M:%.*]] = train.reshape [[L]] : tensor<4x2xi64> -> tensor<8xi64>
 // TOKENS: train.cross_entropy {{%.*}}, [[M]] dim 1 ignore -100 smoothing 1.000000e-01
 // TOKENS: train.label_count [[L]]
