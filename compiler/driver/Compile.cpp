@@ -46,11 +46,15 @@ private:
 
   Status checkOptions() const;
   Status enableReport();
-  Status readModel();
+  Status importModel();
   Status readIr();
+  Status readWeights(const pt2::Pt2File &file);
   Status runPhase(Phase phase);
   void addPasses(Phase phase, PassManager &manager) const;
   StepOptions stepOptions() const;
+  const std::string &exportedModel() const {
+    return options.from ? options.model : options.input;
+  }
   Status emit();
   Status printIr(const std::string &path) const;
   Status dump(Phase phase) const;
@@ -65,9 +69,10 @@ private:
 } // namespace
 
 Status Compilation::checkOptions() const {
-  if (options.from > options.to)
-    return usageError(std::string("--compile-from ") + phaseName(options.from) +
-                      " comes after --compile-to " + phaseName(options.to));
+  if (options.from && *options.from > options.to)
+    return usageError(std::string("--compile-from ") +
+                      phaseName(*options.from) + " comes after --compile-to " +
+                      phaseName(options.to));
   if (options.output.empty())
     return usageError("an output is needed")
         .remedy("give -o FILE, or -o - for IR on standard output");
@@ -77,6 +82,18 @@ Status Compilation::checkOptions() const {
                       " needs --total-steps above --warmup-steps");
   if (options.nesterov && options.momentum <= 0)
     return usageError("--nesterov needs --momentum");
+  if (!options.from)
+    return options.model.empty() ? Status::success()
+                                 : usageError("--model needs --compile-from");
+  if (*options.from == Phase::Emit)
+    return usageError("nothing comes after emit: --compile-from takes the "
+                      "phase that made the IR");
+  // IR has no weights, and an artifact of zeros would train.
+  if (options.to == Phase::Emit && options.model.empty())
+    return usageError("IR has no weights for the artifact")
+        .remedy("name the exported graph that it was made from with --model "
+                "FILE.pt2, and give --weights, --init, --tie and --seed as "
+                "before");
   return Status::success();
 }
 
@@ -94,14 +111,19 @@ Status Compilation::enableReport() {
   return Status::success();
 }
 
-Status Compilation::readModel() {
-  LOCKSTEP_ASSIGN_OR_RETURN(pt2::Pt2File file, pt2::readPt2(options.input));
+Status Compilation::readWeights(const pt2::Pt2File &file) {
   WeightOptions weightOptions;
   weightOptions.weights = options.weights;
   weightOptions.init = options.init;
   weightOptions.ties = options.ties;
   LOCKSTEP_ASSIGN_OR_RETURN(weights,
                             pt2::buildWeightStore(file, weightOptions));
+  return Status::success();
+}
+
+Status Compilation::importModel() {
+  LOCKSTEP_ASSIGN_OR_RETURN(pt2::Pt2File file, pt2::readPt2(options.input));
+  LOCKSTEP_RETURN_IF_ERROR(readWeights(file));
   ImportOptions importOptions;
   if (options.globalBatchSize > 0)
     importOptions.globalBatchSize = options.globalBatchSize;
@@ -118,7 +140,10 @@ Status Compilation::readIr() {
   module = parseSourceFile<ModuleOp>(options.input, &context);
   if (!module)
     return diagnostics.takeError("parse").at(options.input);
-  return Status::success();
+  if (options.model.empty())
+    return Status::success();
+  LOCKSTEP_ASSIGN_OR_RETURN(pt2::Pt2File file, pt2::readPt2(options.model));
+  return readWeights(file);
 }
 
 StepOptions Compilation::stepOptions() const {
@@ -221,7 +246,8 @@ Status Compilation::dump(Phase phase) const {
   return printIr(std::string(path));
 }
 
-static void printSummary(const artifact::PlanT &plan) {
+static void printSummary(const artifact::PlanT &plan,
+                         llvm::ArrayRef<std::string> notes) {
   const artifact::SummaryT &s = *plan.summary;
   llvm::outs() << plan.model << ": " << s.parameters << " parameters ("
                << s.parameters_decayed << " with weight decay), " << plan.loss
@@ -242,35 +268,35 @@ static void printSummary(const artifact::PlanT &plan) {
                << " collectives per step, peak memory "
                << llvm::format("%.1f", s.peak_bytes / 1048576.0)
                << " MiB per rank\n";
+  for (const std::string &note : notes)
+    llvm::outs() << note << "\n";
 }
 
 Status Compilation::emit() {
   emit::EmitOptions emitOptions;
   emitOptions.target = options.target;
   emitOptions.seed = options.seed;
-  emitOptions.model = llvm::sys::path::stem(options.input).str();
+  emitOptions.model = llvm::sys::path::stem(exportedModel()).str();
   emitOptions.loss = options.loss;
   emitOptions.optimizer = options.optimizer;
   emitOptions.ranks = options.ranks;
   artifact::PlanT plan;
-  if (failed(emit::emitArtifact(*module, emitOptions,
-                                weights ? &*weights : nullptr, options.output,
+  if (failed(emit::emitArtifact(*module, emitOptions, *weights, options.output,
                                 &plan)))
     return diagnostics.takeError("emit").at(options.output);
   if (!options.quiet)
-    printSummary(plan);
+    printSummary(plan, weights->notes());
   return Status::success();
 }
 
 Status Compilation::run() {
   LOCKSTEP_RETURN_IF_ERROR(checkOptions());
   LOCKSTEP_RETURN_IF_ERROR(enableReport());
-  bool fromModel = options.from == Phase::Import;
-  LOCKSTEP_RETURN_IF_ERROR(fromModel ? readModel() : readIr());
-  if (fromModel)
+  LOCKSTEP_RETURN_IF_ERROR(options.from ? readIr() : importModel());
+  if (!options.from)
     LOCKSTEP_RETURN_IF_ERROR(dump(Phase::Import));
   // Resuming from a phase means from what that phase made.
-  for (int i = static_cast<int>(options.from) + 1;
+  for (int i = static_cast<int>(options.from.value_or(Phase::Import)) + 1;
        i <= static_cast<int>(options.to); ++i) {
     Phase phase = static_cast<Phase>(i);
     if (phase == Phase::Emit)

@@ -30,6 +30,7 @@ std::vector<std::string> phaseNames();
 /// One field per flag of lockstep-compile; the defaults are PyTorch's.
 struct CompileOptions {
   std::string input;  ///< .pt2, or .mlir with --compile-from
+  std::string model;  ///< with --compile-from: the .pt2 that the IR is of
   std::string output; ///< the artifact, or IR; "-" is standard output
 
   // The loss
@@ -72,7 +73,7 @@ struct CompileOptions {
   int64_t memoryLimit = 0; ///< bytes per rank; 0: none
 
   // Stages and reports
-  Phase from = Phase::Import;
+  std::optional<Phase> from; ///< none: from the exported graph
   Phase to = Phase::Emit;
   std::string dumpIrDir;
   std::string report; ///< YAML file of the decisions (remarks)

@@ -15,7 +15,7 @@ namespace {
 class ArtifactEmitter {
 public:
   ArtifactEmitter(ModuleOp module, const EmitOptions &options,
-                  const WeightStore *weights)
+                  const WeightStore &weights)
       : module(module), options(options), weights(weights), symbols(module),
         writer(LOCKSTEP_VERSION) {}
 
@@ -31,7 +31,7 @@ private:
 
   ModuleOp module;
   const EmitOptions &options;
-  const WeightStore *weights;
+  const WeightStore &weights;
   SymbolTable symbols;
   runtime::ArtifactWriter writer;
   KernelEntries entries;
@@ -151,7 +151,7 @@ LogicalResult ArtifactEmitter::run(const std::string &path) {
 }
 
 LogicalResult emitArtifact(ModuleOp module, const EmitOptions &options,
-                           const WeightStore *weights, const std::string &path,
+                           const WeightStore &weights, const std::string &path,
                            artifact::PlanT *plan) {
   ArtifactEmitter emitter(module, options, weights);
   if (failed(emitter.run(path)))

@@ -24,12 +24,12 @@ struct EmitOptions {
 };
 
 /// Compiles the kernels of a module after schedule and writes the artifact.
-/// `weights` has the values and rules of the persistent tensors; null: all
-/// start as zeros. `plan`, where given, receives what was written. Errors are
+/// `weights` has the values and rules of the persistent tensors. `plan`, where
+/// given, receives what was written. Errors are
 /// emitted at the operation, or at the module.
 mlir::LogicalResult emitArtifact(mlir::ModuleOp module,
                                  const EmitOptions &options,
-                                 const WeightStore *weights,
+                                 const WeightStore &weights,
                                  const std::string &path,
                                  artifact::PlanT *plan = nullptr);
 

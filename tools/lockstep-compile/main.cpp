@@ -171,6 +171,10 @@ static void addStageFlags(CLI::App &app, CompileOptions &o, std::string &from,
                  "resume from an .mlir file: the phase that made it")
       ->group(group)
       ->check(CLI::IsMember(lockstep::phaseNames()));
+  app.add_option("--model", o.model,
+                 "with --compile-from: the exported graph that the IR was made "
+                 "from, whose weights go into the artifact")
+      ->group(group);
   app.add_option("--compile-to", to,
                  "stop after this phase: import, precision, autodiff, "
                  "partition, fuse, schedule")

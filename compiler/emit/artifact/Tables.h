@@ -86,10 +86,10 @@ private:
 };
 
 /// Adds the persistent tensors of all programs, each once, with values or rules
-/// from `weights` (null: zeros). Values go to `writer` and are kept alive in
+/// from `weights`. Values go to `writer` and are kept alive in
 /// `alive`.
 mlir::LogicalResult addTensors(mlir::ModuleOp module,
-                               const WeightStore *weights,
+                               const WeightStore &weights,
                                runtime::ArtifactWriter &writer,
                                artifact::PlanT &plan,
                                std::vector<WeightBytes> &alive);

@@ -1,5 +1,6 @@
 //===- Tensors.cpp - Parameters, optimizer state, buffers -----------------===//
 #include "compiler/emit/artifact/Tables.h"
+#include "compiler/import/ExternalWeights.h"
 #include "dialects/train/StepAttributes.h"
 
 using namespace mlir;
@@ -11,7 +12,7 @@ namespace {
 /// program mentions it.
 class TensorTable {
 public:
-  TensorTable(const WeightStore *weights, runtime::ArtifactWriter &writer,
+  TensorTable(const WeightStore &weights, runtime::ArtifactWriter &writer,
               artifact::PlanT &plan, std::vector<WeightBytes> &alive)
       : weights(weights), writer(writer), plan(plan), alive(alive) {}
 
@@ -21,7 +22,7 @@ private:
   LogicalResult addValue(plan::BufferOp buffer, artifact::TensorT &tensor);
   static void nameSlot(artifact::TensorT &tensor);
 
-  const WeightStore *weights;
+  const WeightStore &weights;
   runtime::ArtifactWriter &writer;
   artifact::PlanT &plan;
   std::vector<WeightBytes> &alive;
@@ -56,13 +57,19 @@ static artifact::InitKind toInitKind(InitRule::Kind kind) {
 LogicalResult TensorTable::addValue(plan::BufferOp buffer,
                                     artifact::TensorT &tensor) {
   tensor.init = std::make_unique<artifact::InitRuleT>();
-  if (tensor.role == artifact::TensorRole::OptimizerState || !weights) {
+  if (tensor.role == artifact::TensorRole::OptimizerState) {
     tensor.init->kind = artifact::InitKind::Zeros;
     return success();
   }
-  const WeightEntry *entry = weights->find(tensor.name);
+  const WeightEntry *entry = weights.find(tensor.name);
   if (!entry)
     return buffer.emitError("no value is known for '") << tensor.name << "'";
+  if (entry->shape != tensor.shape ||
+      static_cast<int>(entry->dtype) != static_cast<int>(tensor.dtype))
+    return buffer.emitError("the model's '")
+           << tensor.name << "' is " << std::string(dtypeName(entry->dtype))
+           << shapeText(entry->shape) << ", but the program has "
+           << buffer.getType().getTensor();
   tensor.not_saved = !entry->persistent;
   if (!entry->hasValue()) {
     tensor.init->kind = toInitKind(entry->init.kind);
@@ -70,13 +77,9 @@ LogicalResult TensorTable::addValue(plan::BufferOp buffer,
     tensor.init->b = entry->init.b;
     return success();
   }
-  StatusOr<WeightBytes> bytes = weights->load(*entry);
+  StatusOr<WeightBytes> bytes = weights.load(*entry);
   if (!bytes.ok())
     return buffer.emitError(bytes.status().toString());
-  if (static_cast<int64_t>(bytes->bytes) != tensor.bytes)
-    return buffer.emitError("the value of '")
-           << tensor.name << "' has " << bytes->bytes << " bytes, but "
-           << tensor.bytes << " are expected";
   tensor.weight = writer.addWeight(bytes->data, bytes->bytes);
   alive.push_back(std::move(*bytes));
   return success();
@@ -121,7 +124,7 @@ LogicalResult TensorTable::add(plan::BufferOp buffer) {
   return success();
 }
 
-LogicalResult addTensors(ModuleOp module, const WeightStore *weights,
+LogicalResult addTensors(ModuleOp module, const WeightStore &weights,
                          runtime::ArtifactWriter &writer, artifact::PlanT &plan,
                          std::vector<WeightBytes> &alive) {
   TensorTable table(weights, writer, plan, alive);
