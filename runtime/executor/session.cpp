@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <set>
 #include <sys/stat.h>
 
 namespace lockstep::runtime {
@@ -22,19 +23,53 @@ Hyperparameters Hyperparameters::defaultsOf(const artifact::PlanT &plan) {
   return result;
 }
 
-Status Hyperparameters::set(const artifact::PlanT &plan,
-                            const std::string &name, double value) {
-  bool known = name == "lr";
+namespace {
+/// The flag of a hyperparameter, what to compile with for the program to read
+/// it, and whether 0 says what a program without it does.
+struct HyperparameterFlag {
+  const char *name, *flag, *compileWith;
+  bool zeroIsNone;
+};
+constexpr HyperparameterFlag hyperparameterFlags[] = {
+    {"grad_clip", "--grad-clip", "--grad-clip", true},
+    {"momentum", "--momentum", "--optimizer sgd --momentum", true},
+    {"weight_decay", "--weight-decay", "--weight-decay", true},
+    {"beta1", "--betas", "--optimizer adamw", false},
+    {"beta2", "--betas", "--optimizer adamw", false},
+    {"eps", "--eps", "--optimizer adamw", false},
+};
+} // namespace
+
+static std::set<std::string> namesOf(const artifact::PlanT &plan) {
+  std::set<std::string> names = {"lr"};
   for (const auto &program : plan.programs)
     for (const auto &scalar : program->scalars)
-      known |= scalar->name == name &&
-               scalar->kind == artifact::ScalarKind::Hyperparameter;
-  if (!known)
-    return inputError("the artifact has no hyperparameter '" + name +
-                      "' (optimizer " + plan.optimizer + ")")
-        .remedy("leave the flag out, or compile with it");
-  values[name] = value;
-  return Status::success();
+      if (scalar->kind == artifact::ScalarKind::Hyperparameter)
+        names.insert(scalar->name);
+  return names;
+}
+
+Status Hyperparameters::set(const artifact::PlanT &plan,
+                            const std::string &name, double value) {
+  std::set<std::string> known = namesOf(plan);
+  if (known.count(name)) {
+    values[name] = value;
+    return Status::success();
+  }
+  std::string list;
+  for (const std::string &other : known)
+    list += (list.empty() ? "" : ", ") + other;
+  std::string what = "'" + name + "' cannot be overridden", with = "it";
+  for (const HyperparameterFlag &entry : hyperparameterFlags)
+    if (name == entry.name) {
+      if (value == 0 && entry.zeroIsNone)
+        return Status::success();
+      what = std::string(entry.flag) + " overrides nothing";
+      with = std::string("lockstep-compile ") + entry.compileWith;
+    }
+  return inputError(what + ": the artifact was compiled for " + plan.optimizer +
+                    " with " + list)
+      .remedy("leave it out, or compile again with " + with);
 }
 
 double Hyperparameters::learningRateAt(int64_t step) const {

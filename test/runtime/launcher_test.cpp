@@ -241,8 +241,9 @@ TEST_CASE("hyperparameters and schedule can be overridden") {
              {0.005, 0.01, 0.01, 0.00775, 0.0055, 0.00325});
   std::string errors;
   CHECK(runToEnd(setup, {"--steps", "1", "--weight-decay", "1"}, &errors) == 1);
-  CHECK(errors == "error: the artifact has no hyperparameter 'weight_decay' "
-                  "(optimizer sgd); leave the flag out, or compile with it\n");
+  CHECK(errors == "error: --weight-decay overrides nothing: the artifact was "
+                  "compiled for sgd with lr; leave it out, or compile again "
+                  "with lockstep-compile --weight-decay\n");
 }
 
 TEST_CASE("evaluation runs its program on the validation data") {
