@@ -1,8 +1,10 @@
 #include "runtime/launcher/train.h"
 #include "runtime/launcher/run_log.h"
+#include "runtime/support/atomic_file.h"
 
 #include <cmath>
 #include <csignal>
+#include <filesystem>
 
 namespace lockstep::runtime {
 
@@ -115,6 +117,24 @@ StatusOr<int> Loop::execute() {
 
 } // namespace
 
+/// What rank 0 writes hours later must be writable now.
+static Status checkOutputs(const RunOptions &options) {
+  auto probe = [](const std::string &path) {
+    return AtomicFile::create(path).status();
+  };
+  if (!options.saveWeights.empty())
+    LOCKSTEP_RETURN_IF_ERROR(probe(options.saveWeights));
+  if (options.checkpointFolder.empty())
+    return Status::success();
+  std::error_code error;
+  std::filesystem::create_directories(options.checkpointFolder, error);
+  if (error)
+    return inputError("cannot make the folder: " + error.message())
+        .at(options.checkpointFolder)
+        .remedy("choose another --checkpoint-dir");
+  return probe(options.checkpointFolder + "/.probe");
+}
+
 static std::string describeStart(const Run &run) {
   const artifact::PlanT &plan = run.plan();
   return plan.model + " on " + std::to_string(plan.ranks) +
@@ -133,6 +153,9 @@ StatusOr<int> train(const RunOptions &options, const World &world) {
                             Run::open(options, world));
   if (!run->totalSteps())
     return run->fail(usageError("--steps says how long to train"));
+  if (world.rank == 0)
+    if (Status status = checkOutputs(options); !status.ok())
+      return run->fail(std::move(status));
   StatusOr<std::unique_ptr<RunLog>> log = RunLog::open(options, *run);
   if (!log.ok())
     return run->fail(std::move(log).status());
