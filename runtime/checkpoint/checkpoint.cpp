@@ -104,6 +104,22 @@ static void syncFolder(const std::string &path) {
   close(folder);
 }
 
+/// A checkpoint of the same step, from a run that was resumed earlier, is
+/// replaced at once, so that one of the two is there at any time.
+static Status moveInPlace(const fs::path &temporary, const fs::path &target) {
+  std::error_code error;
+  if (renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, target.c_str(),
+                RENAME_EXCHANGE) == 0) {
+    fs::remove_all(temporary, error);
+    return Status::success();
+  }
+  // There is none, or the file system cannot exchange.
+  fs::remove_all(target, error);
+  fs::rename(temporary, target, error);
+  return error ? inputError(error.message()).at(target.string())
+               : Status::success();
+}
+
 Status saveCheckpoint(const Session &session, const std::string &folder,
                       const CheckpointState &state, int64_t keep) {
   std::string name = nameOfStep(state.step);
@@ -114,9 +130,8 @@ Status saveCheckpoint(const Session &session, const std::string &folder,
     std::error_code ignored;
     fs::remove_all(temporary, ignored);
     return std::move(status)
-        .at("saving the checkpoint")
-        .remedy("free space or choose another --checkpoint-dir; earlier "
-                "checkpoints are unharmed");
+        .at("saving the checkpoint (earlier ones are unharmed)")
+        .remedy("free space or choose another --checkpoint-dir");
   };
   fs::remove_all(temporary, error);
   if (!fs::create_directories(temporary, error))
@@ -124,11 +139,8 @@ Status saveCheckpoint(const Session &session, const std::string &folder,
   if (Status status = writeFiles(session, temporary.string(), state);
       !status.ok())
     return failed(std::move(status));
-  // A checkpoint of the same step is replaced: a run that was resumed earlier.
-  fs::remove_all(target, error);
-  fs::rename(temporary, target, error);
-  if (error)
-    return failed(inputError(error.message()).at(target.string()));
+  if (Status status = moveInPlace(temporary, target); !status.ok())
+    return failed(std::move(status));
   syncFolder(folder);
   std::vector<std::string> all = listCheckpoints(folder);
   for (size_t i = size_t(std::max<int64_t>(keep, 0)); keep && i < all.size();
