@@ -1,72 +1,95 @@
 #!/usr/bin/env python3
-"""Kills training runs at random moments, resumes them and compares with an uninterrupted run, bit for bit: every step's loss, gradient
-norm and rate, and the saved weights. The last kill of a model is SIGTERM, which must leave a checkpoint. Standard library only.
+"""Stops training runs at random steps, resumes them and compares with an uninterrupted run, bit for bit: every step's loss, gradient norm
+and rate, and the saved weights. A killed run must go on from its newest checkpoint and a run that a signal stopped from the step where it
+stopped: the log says which checkpoint was read, and the first resumed step must be that checkpoint's. Standard library only.
 
     resume.py BUILD_DIR
 """
-import json, os, random, shutil, signal, subprocess, sys, tempfile, time
+import os, random, signal, subprocess, sys, tempfile, time
 
-MODELS = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "test", "models")
+from support import MODELS, Tools, segments, succeed
+
 RECIPES = {"mlp": ["--loss", "cross_entropy"], "gpt2": ["--labels", "next-token"]}
 STEPS = {"mlp": 400, "gpt2": 40}
+EVERY = 5
 
 
-def rows(path):
-    """step -> (loss, grad_norm, lr) as text; a torn last line of a killed run is left out."""
-    out = {}
-    if not os.path.exists(path): return out
-    for line in open(path):
-        try: r = json.loads(line)
-        except ValueError: continue
-        if "step" in r and "loss" in r: out[r["step"]] = (repr(r["loss"]), repr(r["grad_norm"]), repr(r["lr"]))
-    return out
+def values(rows): return {r["step"]: (repr(r["loss"]), repr(r["grad_norm"]), repr(r["lr"])) for r in rows}
 
 
-def check(tools, folder, name, rounds):
-    artifact, steps = os.path.join(folder, name + ".lockstep"), STEPS[name]
-    subprocess.run([f"{tools}/lockstep-compile", f"{MODELS}/{name}.pt2", *RECIPES[name], "--optimizer", "adamw", "--ranks", "2", "-o", artifact],
-                   check=True, timeout=120, stdout=subprocess.DEVNULL)
-    def command(stem, *more):
-        return [f"{tools}/lockstep-run", artifact, "--data", "synthetic", "--steps", str(steps), "--log", stem + ".jsonl", "--save-weights", stem + ".safetensors", *more]
-    whole = os.path.join(folder, name + ".whole")
-    start = time.time()
-    subprocess.run(command(whole, "--checkpoint-dir", whole + ".ckpt", "--checkpoint-every", "5"), check=True, timeout=300, stdout=subprocess.DEVNULL)
-    duration, want = time.time() - start, rows(whole + ".jsonl")
-    if len(want) != steps: return f"the uninterrupted run logged {len(want)} of {steps} steps"
-    for turn in range(rounds):
-        stem = os.path.join(folder, f"{name}.{turn}"); checkpoints = ["--checkpoint-dir", stem + ".ckpt", "--checkpoint-every", "5"]
-        terminate = turn == rounds - 1
-        child = subprocess.Popen(command(stem, *checkpoints), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-        deadline = time.time() + 60
-        while not (os.path.isdir(stem + ".ckpt") and os.listdir(stem + ".ckpt")) and child.poll() is None and time.time() < deadline: time.sleep(0.005)
-        time.sleep(random.random() * duration * 0.5)
-        killed = child.poll() is None
-        if killed: child.terminate() if terminate else os.killpg(child.pid, signal.SIGKILL)
-        child.wait(timeout=60)
-        before = rows(stem + ".jsonl"); shutil.copy(stem + ".jsonl", stem + ".before.jsonl")
-        if terminate and not [f for f in os.listdir(stem + ".ckpt")]: return "SIGTERM left no checkpoint"
-        p = subprocess.run(command(stem, *checkpoints, "--resume"), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
-        if p.returncode: return f"round {turn}: resuming exits {p.returncode}: {p.stdout.strip()[-300:]}"
-        after = rows(stem + ".jsonl")
-        if terminate and killed and before and after and min(s for s in after) > 0 and min(after) != max(before) + 1:
-            return f"SIGTERM: stopped after step {max(before)}, resumed at {min(after)}"
+def checkpoints(folder):
+    """Steps of the checkpoints, oldest first."""
+    return sorted(int(name[5:]) for name in os.listdir(folder) if name.startswith("step_")) if os.path.isdir(folder) else []
+
+
+class Model:
+    """One artifact with its uninterrupted run."""
+
+    def __init__(self, tools, folder, name, ranks):
+        self.tools, self.folder, self.name, self.ranks, self.steps = tools, folder, name, ranks, STEPS[name]
+        self.artifact = os.path.join(folder, f"{name}.{ranks}.lockstep")
+        succeed(tools.compile(f"{MODELS}/{name}.pt2", *RECIPES[name], "--optimizer", "adamw", "--grad-clip", "1", "--lr-schedule", "cosine",
+                              "--warmup-steps", "5", "--total-steps", str(self.steps), "--ranks", str(ranks), "-o", self.artifact))
+        whole = os.path.join(folder, f"{name}.{ranks}.whole")
+        succeed(self.command(whole))
+        self.want = values(segments(whole + ".jsonl")[0][1])
+        assert sorted(self.want) == list(range(self.steps)), "the uninterrupted run lacks steps"
+        self.weights = open(whole + ".safetensors", "rb").read()
+
+    def command(self, stem, *more):
+        return self.tools.run(self.artifact, "--data", "synthetic", "--steps", str(self.steps), "--log", stem + ".jsonl", "--save-weights", stem + ".safetensors",
+                              "--checkpoint-dir", stem + ".ckpt", "--checkpoint-every", str(EVERY), *more)
+
+    def stop(self, stem, number):
+        """Sends the signal once a random step is in the log; the exit code. SIGKILL goes to the launcher and all ranks."""
+        child = subprocess.Popen(self.command(stem), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        target, deadline = random.randrange(EVERY + 1, self.steps * 3 // 4), time.time() + 60
+        while time.time() < deadline and child.poll() is None:
+            done = segments(stem + ".jsonl")
+            if done and len(done[0][1]) >= target: break
+            time.sleep(0.002)
+        # SIGKILL reaches no handler, so the ranks find out that their launcher is gone.
+        child.send_signal(number)
+        _, errors = child.communicate(timeout=60)
+        if number != signal.SIGKILL: assert not errors.strip(), f"an orderly stop says {errors.strip()!r}"
+        return child.returncode
+
+    def check(self, turn, number):
+        """Stops and resumes once; what is wrong, or ''."""
+        stem = os.path.join(self.folder, f"{self.name}.{self.ranks}.{turn}.{number.name}")
+        code = self.stop(stem, number)
+        want = -number if number == signal.SIGKILL else 128 + number
+        if code != want: return f"exit {code}, expected {want}"
+        before, saved = values(segments(stem + ".jsonl")[0][1]), checkpoints(stem + ".ckpt")
+        if not saved: return "no checkpoint was left"
+        if number != signal.SIGKILL and saved[-1] != max(before) + 1: return f"stopped after step {max(before)}, but the newest checkpoint is of step {saved[-1]}"
+        succeed(self.command(stem, "--resume"))
+        if len(segments(stem + ".jsonl")) != 2: return "the resumed run did not append to the log"
+        header, rows, _ = segments(stem + ".jsonl")[1]
+        after = values(rows)
+        if header.get("resumed_from") != os.path.join(stem + ".ckpt", f"step_{saved[-1]:08d}"): return f"resumed from {header.get('resumed_from')}, the newest is of step {saved[-1]}"
+        if rows[0]["step"] != saved[-1]: return f"first resumed step {rows[0]['step']}, the checkpoint is of step {saved[-1]}"
+        if sorted(after) != list(range(saved[-1], self.steps)): return "the resumed run lacks steps"
         for log in (before, after):
-            for step, values in log.items():
-                if values != want.get(step): return f"round {turn}: step {step}: {values}, uninterrupted {want.get(step)}"
-        if set(before) | set(after) != set(want): return f"round {turn}: steps missing: {sorted(set(want) - set(before) - set(after))[:5]}"
-        if open(stem + ".safetensors", "rb").read() != open(whole + ".safetensors", "rb").read(): return f"round {turn}: the saved weights differ"
-        print(f"ok   {name}: {'SIGTERM' if terminate else 'SIGKILL'} {'after step ' + str(max(before, default=-1)) if killed else 'came after the end'}", flush=True)
-    return ""
+            for step, numbers in log.items():
+                if numbers != self.want[step]: return f"step {step}: {numbers}, uninterrupted {self.want[step]}"
+        if open(stem + ".safetensors", "rb").read() != self.weights: return "the saved weights differ"
+        print(f"ok   {self.name} on {self.ranks} ranks: {number.name} after step {max(before)}, resumed at step {rows[0]['step']}", flush=True)
+        return ""
 
 
 def main():
-    rounds = 20 if os.environ.get("LOCKSTEP_TEST_ALL", "0") != "0" else 3
-    failures = 0
+    rounds = 20 if os.environ.get("LOCKSTEP_TEST_ALL", "0") != "0" else 2
+    tools, failures = Tools(sys.argv[1]), 0
+    plan = [("mlp", 2, [signal.SIGKILL] * rounds + [signal.SIGTERM, signal.SIGINT]), ("mlp", 1, [signal.SIGKILL, signal.SIGTERM]), ("gpt2", 2, [signal.SIGKILL] * rounds + [signal.SIGTERM])]
     with tempfile.TemporaryDirectory() as folder:
-        for name in RECIPES:
-            wrong = check(os.path.join(sys.argv[1], "bin"), folder, name, rounds)
-            failures += bool(wrong)
-            if wrong: print(f"FAIL {name}: {wrong}", flush=True)
+        for name, ranks, signals in plan:
+            model = Model(tools, folder, name, ranks)
+            for turn, number in enumerate(signals):
+                try: wrong = model.check(turn, number)
+                except AssertionError as error: wrong = str(error)
+                failures += bool(wrong)
+                if wrong: print(f"FAIL {name} on {ranks} ranks, {number.name}: {wrong}", flush=True)
     return 1 if failures else 0
 
 
