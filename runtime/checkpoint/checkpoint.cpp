@@ -47,18 +47,26 @@ static Tensors tensorsOf(const artifact::PlanT &plan, bool optimizer) {
 /// Writes the tensors of one file; with `tied`, under each of their names.
 static Status writeTensors(const Session &session, const Tensors &tensors,
                            const std::string &path, bool tied) {
-  std::vector<SafetensorsTensor> entries;
-  auto add = [&](const artifact::TensorT &tensor, const std::string &name) {
-    entries.push_back({name, toDType(tensor.dtype), tensor.shape,
-                       session.memory(tensor.offset), uint64_t(tensor.bytes)});
+  std::vector<SafetensorsHeaderEntry> entries;
+  auto copies = [&](const artifact::TensorT &tensor) {
+    return tied ? tensor.tied_names.size() + 1 : 1;
   };
+  for (const artifact::TensorT *tensor : tensors)
+    for (size_t i = 0; i < copies(*tensor); ++i)
+      entries.push_back({i ? tensor->tied_names[i - 1] : tensor->name,
+                         toDType(tensor->dtype), tensor->shape});
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      SafetensorsWriter writer,
+      SafetensorsWriter::create(path, entries, {{"format", "pt"}}));
+  std::vector<std::byte> copy;
   for (const artifact::TensorT *tensor : tensors) {
-    add(*tensor, tensor->name);
-    if (tied)
-      for (const std::string &name : tensor->tied_names)
-        add(*tensor, name);
+    LOCKSTEP_ASSIGN_OR_RETURN(
+        const std::byte *values,
+        viewOf(session.deviceOf(), tensor->offset, tensor->bytes, copy));
+    for (size_t i = 0; i < copies(*tensor); ++i)
+      LOCKSTEP_RETURN_IF_ERROR(writer.append(values, uint64_t(tensor->bytes)));
   }
-  return writeSafetensors(path, entries, {{"format", "pt"}});
+  return writer.commit();
 }
 
 static StatusOr<Hash> hashFile(const std::string &path) {
@@ -188,7 +196,7 @@ static StatusOr<json> readManifest(const std::string &folder) {
   return manifest;
 }
 
-/// Copies the tensors of one file into the arena.
+/// Copies the tensors of one file to the device.
 static Status readTensors(Session &session, const Tensors &tensors,
                           const std::string &path) {
   LOCKSTEP_ASSIGN_OR_RETURN(std::shared_ptr<const SafetensorsFile> file,
@@ -208,7 +216,8 @@ static Status readTensors(Session &session, const Tensors &tensors,
                         nameOf(tensor->dtype) + shapeText(tensor->shape))
           .at(path)
           .remedy("resume with the artifact of the same model and optimizer");
-    std::memcpy(session.memory(tensor->offset), found->data, found->bytes);
+    LOCKSTEP_RETURN_IF_ERROR(session.deviceOf().write(
+        tensor->offset, found->data, int64_t(found->bytes)));
   }
   return Status::success();
 }

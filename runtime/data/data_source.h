@@ -1,6 +1,6 @@
-// Where batches come from. A source fills a rank's rows of one global batch
-// straight into the arena; batch i is the same whatever came before and however
-// many ranks there are.
+// Where batches come from. A source writes a rank's rows of one global batch to
+// where the device takes its inputs from; batch i is the same whatever came
+// before and however many ranks there are.
 #ifndef LOCKSTEP_RUNTIME_DATA_DATA_SOURCE_H
 #define LOCKSTEP_RUNTIME_DATA_DATA_SOURCE_H
 
@@ -9,19 +9,23 @@
 #include "runtime/support/dtype.h"
 #include "runtime/support/status.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace lockstep::runtime {
 
+/// Where the values of an input go.
+using InputPlaces = std::function<std::byte *(const artifact::InputT &)>;
+
 class DataSource {
 public:
   virtual ~DataSource() = default;
 
-  /// Fills the inputs of the program for global batch `batch` (from 0). `arena`
-  /// is the arena's base. Error: a value that the model cannot take.
-  virtual Status fill(int64_t batch, std::byte *arena) = 0;
+  /// Writes the inputs of the program for global batch `batch` (from 0). Error:
+  /// a value that the model cannot take.
+  virtual Status fill(int64_t batch, const InputPlaces &places) = 0;
 
   /// Batches until every sample was seen once, at least 1; 0: endless.
   virtual int64_t batchesPerEpoch() const = 0;

@@ -16,9 +16,9 @@ public:
   SyntheticSource(const DataTarget &target, const DataOptions &options)
       : target(target), rows(target.rows()), seed(options.seed) {}
 
-  Status fill(int64_t batch, std::byte *arena) override {
+  Status fill(int64_t batch, const InputPlaces &places) override {
     for (const auto &input : target.program.inputs)
-      LOCKSTEP_RETURN_IF_ERROR(fillInput(*input, batch, arena));
+      LOCKSTEP_RETURN_IF_ERROR(fillInput(*input, batch, places(*input)));
     return Status::success();
   }
   int64_t batchesPerEpoch() const override { return 0; }
@@ -26,14 +26,14 @@ public:
 
 private:
   Status fillInput(const artifact::InputT &input, int64_t batch,
-                   std::byte *arena);
+                   std::byte *memory);
   DataTarget target;
   RowRule rows;
   uint64_t seed;
 };
 
 Status SyntheticSource::fillInput(const artifact::InputT &input, int64_t batch,
-                                  std::byte *arena) {
+                                  std::byte *memory) {
   // Derived labels read the tokens' stream, one further for next-token.
   bool derived = &input == target.derivedLabels();
   const std::string &name = derived ? target.plan.labels_of : input.name;
@@ -54,7 +54,7 @@ Status SyntheticSource::fillInput(const artifact::InputT &input, int64_t batch,
     // One element more per row, which next-token labels end with.
     int64_t sample = input.whole ? 0 : batch * own.batch + own.globalRow(row);
     uint64_t first = uint64_t(sample * (perRow + 1) + shift);
-    std::byte *to = arena + input.offset + row * perRow * sizeOf(input.dtype);
+    std::byte *to = memory + row * perRow * sizeOf(input.dtype);
     floats.clear();
     integers.clear();
     for (int64_t i = 0; i < perRow; ++i) {

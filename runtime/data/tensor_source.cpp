@@ -90,7 +90,7 @@ public:
       : target(target), options(options), rows(target.rows()) {}
 
   Status bind(const Arrays &arrays);
-  Status fill(int64_t batch, std::byte *arena) override;
+  Status fill(int64_t batch, const InputPlaces &places) override;
   int64_t batchesPerEpoch() const override {
     return byStep ? steps : std::max<int64_t>(1, samples / rows.batch);
   }
@@ -216,13 +216,13 @@ Status TensorSource::checkArray(const Feed &feed, const Array &array) {
   return Status::success();
 }
 
-Status TensorSource::fill(int64_t batch, std::byte *arena) {
+Status TensorSource::fill(int64_t batch, const InputPlaces &places) {
   SampleOrder order(byStep ? rows.batch : samples, options.seed,
                     options.shuffle && !byStep);
   for (const Feed &feed : feeds) {
     const artifact::InputT &input = *feed.input;
     const Array &array = feed.arrays[byStep ? size_t(batch % steps) : 0];
-    std::byte *memory = arena + input.offset;
+    std::byte *memory = places(input);
     int64_t elements = elementsOf(input.local_shape);
     if (input.whole) {
       LOCKSTEP_RETURN_IF_ERROR(

@@ -17,7 +17,7 @@ public:
               const artifact::InputT &tokens, const artifact::InputT *labels,
               int64_t shift, const DataOptions &options);
 
-  Status fill(int64_t batch, std::byte *arena) override;
+  Status fill(int64_t batch, const InputPlaces &places) override;
   int64_t batchesPerEpoch() const override {
     return std::max<int64_t>(1, order.size() / rows.batch);
   }
@@ -61,7 +61,7 @@ TokenSource::TokenSource(const DataTarget &target,
       length(tokens.global_shape[1]),
       order(firstWindow.back(), options.seed, options.shuffle) {}
 
-Status TokenSource::fill(int64_t batch, std::byte *arena) {
+Status TokenSource::fill(int64_t batch, const InputPlaces &places) {
   for (int64_t row = 0; row < rows.localRows(); ++row) {
     int64_t window = order.at(batch * rows.batch + rows.globalRow(row));
     size_t index = size_t(std::upper_bound(firstWindow.begin(),
@@ -73,8 +73,7 @@ Status TokenSource::fill(int64_t batch, std::byte *arena) {
     auto copy = [&](const artifact::InputT &input, int64_t from) {
       int64_t size = int64_t(dtypeSize(file.dtype));
       return convertElements(file.tokens + from * size, file.dtype, input,
-                             arena + input.offset +
-                                 row * length * sizeOf(input.dtype),
+                             places(input) + row * length * sizeOf(input.dtype),
                              length)
           .at("token " + std::to_string(from) + " and on")
           .at(file.file->path());

@@ -1,33 +1,46 @@
-// Replays the programs of a plan on the host: launches become parallel loops
-// or library calls, collectives go to their own thread and are awaited where
-// the plan says. Nothing is decided here; everything is resolved when the
-// program is loaded.
+// Replays the programs of a plan on one device. Nothing is decided here;
+// everything is resolved when the artifact is loaded.
+//
+// One run: the caller writes inputs and scalars where place() says, calls
+// stage(), start() and finish(), and reads metrics where place() says. Between
+// start and finish the caller is free to prepare the next batch when the
+// executor copiesAhead().
 #ifndef LOCKSTEP_RUNTIME_EXECUTOR_EXECUTOR_H
 #define LOCKSTEP_RUNTIME_EXECUTOR_EXECUTOR_H
 
-#include "runtime/artifact/artifact_reader.h"
-#include "runtime/comm/collectives.h"
-#include "runtime/device/host/arena.h"
-#include "runtime/device/host/code_object.h"
-#include "runtime/device/host/library/library_kernel.h"
+#include "runtime/artifact/artifact_generated.h"
 #include "runtime/executor/profile.h"
+#include "runtime/support/status.h"
 
 #include <atomic>
-#include <map>
+#include <cstddef>
 
 namespace lockstep::runtime {
 
 class Executor {
 public:
-  /// Loads code and library kernels and resolves every program. `artifact`,
-  /// `arena` and `collectives` must outlive the executor. Errors: no code for
-  /// this processor, a missing symbol, attributes or operands that do not fit.
-  static StatusOr<std::unique_ptr<Executor>>
-  create(const ArtifactReader &artifact, const Arena &arena,
-         Collectives &collectives);
+  virtual ~Executor() = default;
+  Executor(const Executor &) = delete;
+  Executor &operator=(const Executor &) = delete;
 
-  /// Runs a program once from start to end. Error: a kernel's, or a lost rank.
-  Status run(const std::string &program);
+  /// Host memory that stands for an input or scalar of `program` at this
+  /// offset of the arena. Same address for the executor's whole life.
+  virtual std::byte *place(const artifact::ProgramT &program,
+                           int64_t offset) = 0;
+
+  /// Whether inputs written between start and finish are those of the next
+  /// run. Otherwise they lie in memory that the program may still use, or that
+  /// another program shares.
+  virtual bool copiesAhead() const = 0;
+
+  /// The inputs of the next run of `program` are written: they may be copied.
+  virtual Status stage(const artifact::ProgramT &program) = 0;
+
+  /// Starts a program; scalars are written. Error: a kernel's, or a lost rank.
+  virtual Status start(const artifact::ProgramT &program) = 0;
+
+  /// Waits until the started program has ended and its metrics can be read.
+  virtual Status finish() = 0;
 
   /// Where times are added when not null.
   void setProfile(Profile *target) { profile = target; }
@@ -37,58 +50,8 @@ public:
   /// Whether it is waiting for a collective, that is, for other ranks.
   bool waiting() const { return inCollective.load(); }
 
-private:
-  /// A segment of a launch with its addresses.
-  struct Segment {
-    std::vector<std::byte *> bases;
-    std::vector<int64_t> strides; ///< per iteration of the loop around
-    std::vector<void *> arguments;
-    int64_t items = 1;
-    bool moves = false; ///< some stride is not 0
-  };
-  /// Work items [begin, end) of a segment: what one thread takes at a time.
-  struct Chunk {
-    uint32_t segment;
-    int64_t begin, end;
-  };
-  struct Operation {
-    enum class Kind { Generated, Library, Start, Wait, Loop } kind;
-    uint32_t kernel = 0;
-    GeneratedKernel function = nullptr;
-    std::vector<Segment> segments;
-    std::vector<Chunk> chunks;
-    Collective collective;
-    std::vector<int64_t> inputStrides, outputStrides;
-    int64_t count = 1;
-    std::vector<Operation> body;
-  };
-  using Instructions = std::vector<std::unique_ptr<artifact::InstructionT>>;
-
-  Executor(const ArtifactReader &artifact, const Arena &arena,
-           Collectives &collectives)
-      : artifact(artifact), arena(arena), collectives(collectives) {}
-  Status load();
-  Status resolve(const Instructions &from, std::vector<Operation> &to);
-  Status resolveLaunch(const artifact::LaunchT &launch, Operation &to);
-  Status checkOperands(const artifact::LaunchT &launch) const;
-  void resolveCollective(const artifact::CollectiveStartT &start,
-                         Operation &to);
-  static void cut(Operation &operation, const artifact::LaunchT &launch,
-                  const artifact::KernelT &kernel);
-
-  Status execute(std::vector<Operation> &operations, int64_t iteration);
-  Status executeOne(Operation &operation, int64_t iteration);
-  Status launch(Operation &operation, int64_t iteration);
-  void startCollective(const Operation &operation, int64_t iteration);
-
-  const ArtifactReader &artifact;
-  const Arena &arena;
-  Collectives &collectives;
-  CodeObject code;
-  std::vector<GeneratedKernel> functions;
-  std::vector<std::unique_ptr<LibraryKernel>> library;
-  std::map<std::string, std::vector<Operation>> programs;
-  std::map<uint32_t, std::string> collectiveNames; ///< for the profile
+protected:
+  Executor() = default;
   Profile *profile = nullptr;
   std::atomic<uint64_t> executed{0};
   std::atomic<bool> inCollective{false};

@@ -1,6 +1,8 @@
 #include "runtime/executor/session.h"
 #include "runtime/artifact/types.h"
+#include "runtime/device/host/host_device.h"
 #include "runtime/device/host/parallel.h"
+#include "runtime/executor/host_executor.h"
 #include "runtime/executor/schedule.h"
 #include "runtime/safetensors/safetensors.h"
 #include "runtime/support/half.h"
@@ -83,15 +85,20 @@ Session::create(const ArtifactReader &artifact, Collectives &collectives,
   std::unique_ptr<Session> session(
       new Session(artifact, std::move(hyperparameters), std::move(options)));
   session->rank = collectives.rank();
-  int64_t bytes = 0;
-  for (const auto &program : artifact.plan().programs)
-    bytes = std::max(bytes, program->arena_bytes);
-  LOCKSTEP_ASSIGN_OR_RETURN(session->arena,
-                            Arena::create(bytes, session->options.poison));
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      session->executor,
-      Executor::create(artifact, *session->arena, collectives));
+  LOCKSTEP_RETURN_IF_ERROR(session->openDevice(collectives));
   return session;
+}
+
+Status Session::openDevice(Collectives &collectives) {
+  int64_t bytes = 0;
+  for (const auto &program : plan().programs)
+    bytes = std::max(bytes, program->arena_bytes);
+  LOCKSTEP_ASSIGN_OR_RETURN(std::unique_ptr<HostDevice> host,
+                            HostDevice::create(bytes, options.poison));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      executor, HostExecutor::create(artifact, host->arena(), collectives));
+  device = std::move(host);
+  return Status::success();
 }
 
 const artifact::ProgramT *Session::program(const std::string &name) const {
@@ -114,8 +121,7 @@ Status Session::initializeTensor(const artifact::TensorT &tensor) {
   if (!tensor.weight->file.empty())
     return loadExternal(tensor);
   std::string_view bytes = artifact.weightBytes(*tensor.weight);
-  std::memcpy(memory(tensor.offset), bytes.data(), bytes.size());
-  return Status::success();
+  return device->write(tensor.offset, bytes.data(), int64_t(bytes.size()));
 }
 
 static bool isFolder(const std::string &path) {
@@ -159,8 +165,7 @@ Status Session::loadExternal(const artifact::TensorT &tensor) {
                       "' is not what the artifact was compiled with")
         .at(path)
         .remedy("give the same weights file, or compile again");
-  std::memcpy(memory(tensor.offset), found->data, found->bytes);
-  return Status::success();
+  return device->write(tensor.offset, found->data, int64_t(found->bytes));
 }
 
 static void store(std::byte *memory, artifact::DType dtype, int64_t index,
@@ -190,18 +195,11 @@ static void store(std::byte *memory, artifact::DType dtype, int64_t index,
 }
 
 /// Element i of a tensor depends on the seed, the tensor's name and i alone.
-Status Session::draw(const artifact::TensorT &tensor) {
+static void drawElements(const artifact::TensorT &tensor,
+                         const artifact::InitRuleT &rule, uint64_t seed,
+                         std::byte *target) {
   using Kind = artifact::InitKind;
-  artifact::InitRuleT rule = tensor.init ? *tensor.init : artifact::InitRuleT();
-  if (rule.kind == Kind::None && tensor.role == artifact::TensorRole::Parameter)
-    return inputError("the artifact has no values for it")
-        .remedy("compile with --weights PATH, or with --init normal:0.02");
-  if (rule.kind == Kind::None || rule.kind == Kind::Zeros) {
-    std::memset(memory(tensor.offset), 0, size_t(tensor.bytes));
-    return Status::success();
-  }
-  uint64_t stream = streamOf(tensor.name), seed = options.seed;
-  std::byte *target = memory(tensor.offset);
+  uint64_t stream = streamOf(tensor.name);
   int64_t count = elementsOf(tensor.shape);
   constexpr int64_t piece = 1 << 14;
   parallelFor((count + piece - 1) / piece, [&](int64_t chunk) {
@@ -216,7 +214,22 @@ Status Session::draw(const artifact::TensorT &tensor) {
       store(target, tensor.dtype, i, value);
     }
   });
-  return Status::success();
+}
+
+Status Session::draw(const artifact::TensorT &tensor) {
+  using Kind = artifact::InitKind;
+  artifact::InitRuleT rule = tensor.init ? *tensor.init : artifact::InitRuleT();
+  if (rule.kind == Kind::None && tensor.role == artifact::TensorRole::Parameter)
+    return inputError("the artifact has no values for it")
+        .remedy("compile with --weights PATH, or with --init normal:0.02");
+  bool zeros = rule.kind == Kind::None || rule.kind == Kind::Zeros;
+  return fillThrough(*device, tensor.offset, tensor.bytes,
+                     [&](std::byte *target) {
+                       if (zeros)
+                         std::memset(target, 0, size_t(tensor.bytes));
+                       else
+                         drawElements(tensor, rule, options.seed, target);
+                     });
 }
 
 void Session::writeScalars(const artifact::ProgramT &program, int64_t step) {
@@ -230,7 +243,8 @@ void Session::writeScalars(const artifact::ProgramT &program, int64_t step) {
     if (scalar->kind == artifact::ScalarKind::Metric)
       continue;
     if (scalar->kind == artifact::ScalarKind::Rng) {
-      auto *pairs = arena->at<int64_t>(scalar->offset);
+      auto *pairs =
+          reinterpret_cast<int64_t *>(executor->place(program, scalar->offset));
       int64_t k = program.accumulation_steps;
       for (int64_t i = 0; i < scalar->count / 2; ++i) {
         pairs[2 * i] = int64_t(options.seed);
@@ -249,7 +263,7 @@ void Session::writeScalars(const artifact::ProgramT &program, int64_t step) {
     else if (name == "grad_clip" && value == 0)
       value = std::numeric_limits<float>::max(); // 0: no clipping
     for (int64_t i = 0; i < scalar->count; ++i)
-      store(memory(scalar->offset), scalar->dtype, i, value);
+      store(executor->place(program, scalar->offset), scalar->dtype, i, value);
   }
 }
 
@@ -264,17 +278,24 @@ int64_t Session::coordinate(uint32_t communicator) const {
 std::optional<double> Session::metric(const artifact::ProgramT &program,
                                       const std::string &name) const {
   for (const auto &scalar : program.scalars)
-    if (scalar->kind == artifact::ScalarKind::Metric && scalar->name == name)
+    if (scalar->kind == artifact::ScalarKind::Metric && scalar->name == name) {
+      const std::byte *value = executor->place(program, scalar->offset);
       return scalar->dtype == artifact::DType::F64
-                 ? *arena->at<double>(scalar->offset)
-                 : double(*arena->at<float>(scalar->offset));
+                 ? *reinterpret_cast<const double *>(value)
+                 : double(*reinterpret_cast<const float *>(value));
+    }
   return std::nullopt;
 }
 
-StatusOr<StepMetrics> Session::step(int64_t step) {
+Status Session::startStep(int64_t step) {
   const artifact::ProgramT &program = *this->program("step");
   writeScalars(program, step);
-  LOCKSTEP_RETURN_IF_ERROR(executor->run("step"));
+  return executor->start(program);
+}
+
+StatusOr<StepMetrics> Session::finishStep() {
+  LOCKSTEP_RETURN_IF_ERROR(executor->finish());
+  const artifact::ProgramT &program = *this->program("step");
   StepMetrics metrics;
   metrics.loss = metric(program, "loss").value_or(0);
   metrics.gradNorm = metric(program, "grad_norm");
@@ -287,7 +308,8 @@ StatusOr<double> Session::evaluate() {
     return inputError("the artifact has no evaluation program")
         .at(artifact.path());
   writeScalars(*program, 0);
-  LOCKSTEP_RETURN_IF_ERROR(executor->run("eval"));
+  LOCKSTEP_RETURN_IF_ERROR(executor->start(*program));
+  LOCKSTEP_RETURN_IF_ERROR(executor->finish());
   return metric(*program, "loss").value_or(0);
 }
 

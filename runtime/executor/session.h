@@ -1,10 +1,14 @@
-// One rank's model in memory: the arena with its parameters and optimizer
+// One rank's model in memory: the device with its parameters and optimizer
 // state, the hyperparameters of the run, and the programs that work on them.
 #ifndef LOCKSTEP_RUNTIME_EXECUTOR_SESSION_H
 #define LOCKSTEP_RUNTIME_EXECUTOR_SESSION_H
 
+#include "runtime/artifact/artifact_reader.h"
+#include "runtime/comm/collectives.h"
+#include "runtime/device/device.h"
 #include "runtime/executor/executor.h"
 
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -36,8 +40,8 @@ struct StepMetrics {
 
 class Session {
 public:
-  /// Maps the arena and loads the programs. `artifact` and `collectives` must
-  /// outlive the session.
+  /// Opens the device that the artifact has code for, takes its arena and loads
+  /// the programs. `artifact` and `collectives` must outlive the session.
   static StatusOr<std::unique_ptr<Session>>
   create(const ArtifactReader &artifact, Collectives &collectives,
          Hyperparameters hyperparameters, SessionOptions options);
@@ -45,18 +49,22 @@ public:
   /// Gives every persistent tensor its first value: weights, or drawn.
   Status initialize();
 
-  /// Runs the step program on the inputs that lie in the arena.
-  StatusOr<StepMetrics> step(int64_t step);
+  /// Starts the step program on the inputs that were written to their places.
+  Status startStep(int64_t step);
+  /// Waits for it.
+  StatusOr<StepMetrics> finishStep();
   /// Runs the evaluation program; the loss.
   StatusOr<double> evaluate();
 
   const artifact::PlanT &plan() const { return artifact.plan(); }
   /// Null when the plan has no such program.
   const artifact::ProgramT *program(const std::string &name) const;
-  std::byte *memory(int64_t offset) const {
-    return arena->at<std::byte>(offset);
+  /// Where the inputs of a program are written before it runs.
+  std::byte *place(const artifact::ProgramT &program,
+                   const artifact::InputT &input) const {
+    return executor->place(program, input.offset);
   }
-  const Arena &arenaOf() const { return *arena; }
+  Device &deviceOf() const { return *device; }
   Executor &executorOf() const { return *executor; }
   Hyperparameters &hyperparametersOf() { return hyperparameters; }
   uint64_t seed() const { return options.seed; }
@@ -70,6 +78,7 @@ private:
   Status initializeTensor(const artifact::TensorT &tensor);
   Status loadExternal(const artifact::TensorT &tensor);
   Status draw(const artifact::TensorT &tensor);
+  Status openDevice(Collectives &collectives);
   void writeScalars(const artifact::ProgramT &program, int64_t step);
   /// This rank's place in its group of a communicator.
   int64_t coordinate(uint32_t communicator) const;
@@ -80,7 +89,7 @@ private:
   Hyperparameters hyperparameters;
   SessionOptions options;
   int rank = 0;
-  std::optional<Arena> arena;
+  std::unique_ptr<Device> device;
   std::unique_ptr<Executor> executor;
 };
 

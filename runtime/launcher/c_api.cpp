@@ -66,9 +66,11 @@ int lockstep_input(lockstep_run *run, const char *name, void **memory,
                    size_t *bytes) {
   if (!run || !name || !memory || !bytes)
     return misuse("lockstep_input needs a run, a name and places");
-  for (const auto &input : run->run->session().program("step")->inputs)
+  Session &session = run->run->session();
+  const artifact::ProgramT &program = *session.program("step");
+  for (const auto &input : program.inputs)
     if (input->name == name) {
-      *memory = run->run->session().memory(input->offset);
+      *memory = session.place(program, *input);
       *bytes = size_t(input->bytes);
       return report(Status::success());
     }

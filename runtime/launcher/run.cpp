@@ -223,9 +223,27 @@ Status Run::shareState(CheckpointState &state) {
   state.step = numbers[0];
   state.seed = uint64_t(numbers[1]);
   for (const auto &tensor : plan().tensors)
-    LOCKSTEP_RETURN_IF_ERROR(collectives->broadcast(
-        model->memory(tensor->offset), tensor->bytes, 0));
+    LOCKSTEP_RETURN_IF_ERROR(shareTensor(*tensor));
   return Status::success();
+}
+
+Status Run::shareTensor(const artifact::TensorT &tensor) {
+  Device &device = model->deviceOf();
+  std::vector<std::byte> copy;
+  std::byte *values = device.hostArena();
+  if (values) {
+    values += tensor.offset;
+  } else {
+    copy.resize(size_t(tensor.bytes));
+    values = copy.data();
+    if (place.rank == 0)
+      LOCKSTEP_RETURN_IF_ERROR(
+          device.read(tensor.offset, values, tensor.bytes));
+  }
+  LOCKSTEP_RETURN_IF_ERROR(collectives->broadcast(values, tensor.bytes, 0));
+  if (device.hostArena() || place.rank == 0)
+    return Status::success();
+  return device.write(tensor.offset, values, tensor.bytes);
 }
 
 Status Run::openSources() {
@@ -265,11 +283,36 @@ Status Run::chooseSteps() {
   return Status::success();
 }
 
+Status Run::fill(DataSource &source, int64_t batch, const char *name) {
+  const artifact::ProgramT &program = *model->program(name);
+  LOCKSTEP_RETURN_IF_ERROR(
+      source.fill(batch, [&](const artifact::InputT &input) {
+        return model->place(program, input);
+      }));
+  return model->executorOf().stage(program);
+}
+
+/// While the device computes, the next batch is read and copied. What is wrong
+/// with it is told when its own step begins.
+void Run::fillAhead() {
+  if (!training || !model->executorOf().copiesAhead() || next + 1 >= total)
+    return;
+  filled = next + 1;
+  filledStatus = fill(*training, next + 1, "step");
+}
+
 StatusOr<StepMetrics> Run::step() {
-  if (training)
-    if (Status status = training->fill(next, model->memory(0)); !status.ok())
-      return fail(std::move(status));
-  StatusOr<StepMetrics> metrics = model->step(next);
+  Status status;
+  if (training && filled != next)
+    status = fill(*training, next, "step");
+  else
+    status = filledStatus;
+  if (status.ok())
+    status = model->startStep(next);
+  if (!status.ok())
+    return fail(std::move(status));
+  fillAhead();
+  StatusOr<StepMetrics> metrics = model->finishStep();
   if (!metrics.ok())
     return fail(std::move(metrics).status());
   ++next;
@@ -287,7 +330,7 @@ StatusOr<double> Run::evaluate() {
     count = 10; // endless data
   double sum = 0;
   for (int64_t batch = 0; batch < count; ++batch) {
-    if (Status status = validation->fill(batch, model->memory(0)); !status.ok())
+    if (Status status = fill(*validation, batch, "eval"); !status.ok())
       return fail(std::move(status));
     StatusOr<double> loss = model->evaluate();
     if (!loss.ok())

@@ -64,6 +64,9 @@ private:
   Status resume();
   Status resumeOnFirstRank(CheckpointState &state);
   Status shareState(CheckpointState &state);
+  Status shareTensor(const artifact::TensorT &tensor);
+  Status fill(DataSource &source, int64_t batch, const char *program);
+  void fillAhead();
   Status chooseSteps();
 
   RunOptions options;
@@ -76,6 +79,8 @@ private:
   std::unique_ptr<DataSource> training, validation;
   std::string resumed;
   int64_t next = 0, total = 0;
+  int64_t filled = -1; ///< the step whose batch was written ahead
+  Status filledStatus;
   uint64_t seed = 0;
   std::atomic<int64_t> reportedStep{0};
   std::atomic<Session *> reportedSession{nullptr};

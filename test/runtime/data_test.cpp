@@ -64,8 +64,7 @@ struct TokenPlan {
   /// Input `index`'s values of a batch, in local rows.
   std::vector<std::vector<int64_t>> fill(DataSource &source, int64_t batch,
                                          size_t index) {
-    Status status =
-        source.fill(batch, reinterpret_cast<std::byte *>(arena.data()));
+    Status status = source.fill(batch, places());
     INFO(status.toString());
     REQUIRE(status.ok());
     const artifact::InputT &input = *plan.programs[0]->inputs[index];
@@ -76,6 +75,11 @@ struct TokenPlan {
       rows.emplace_back(begin, begin + input.local_shape[1]);
     }
     return rows;
+  }
+  InputPlaces places() {
+    return [this](const artifact::InputT &input) {
+      return reinterpret_cast<std::byte *>(arena.data()) + input.offset;
+    };
   }
   artifact::PlanT plan;
   std::vector<int64_t> arena;
@@ -239,8 +243,7 @@ TEST_CASE("data that is too short or outside the vocabulary is named") {
   options.shuffle = false;
   auto source = plan.open({path}, 0, options);
   REQUIRE(source.ok());
-  Status status =
-      (*source)->fill(0, reinterpret_cast<std::byte *>(plan.arena.data()));
+  Status status = (*source)->fill(0, plan.places());
   CHECK(status.toString() ==
         path + ": token 28 and on: value 30 of 'ids' at index 2 of its row is "
                "outside the vocabulary of 30; prepare the data with the "

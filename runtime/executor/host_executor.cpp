@@ -1,4 +1,4 @@
-#include "runtime/executor/executor.h"
+#include "runtime/executor/host_executor.h"
 #include "runtime/device/host/cpu_features.h"
 #include "runtime/device/host/parallel.h"
 
@@ -7,23 +7,19 @@
 namespace lockstep::runtime {
 
 StatusOr<std::unique_ptr<Executor>>
-Executor::create(const ArtifactReader &artifact, const Arena &arena,
-                 Collectives &collectives) {
-  std::unique_ptr<Executor> executor(
-      new Executor(artifact, arena, collectives));
+HostExecutor::create(const ArtifactReader &artifact, const Arena &arena,
+                     Collectives &collectives) {
+  std::unique_ptr<HostExecutor> executor(
+      new HostExecutor(artifact, arena, collectives));
   if (Status status = executor->load(); !status.ok())
     return std::move(status).at(artifact.path());
-  return executor;
+  return std::unique_ptr<Executor>(std::move(executor));
 }
 
-Status Executor::load() {
+Status HostExecutor::load() {
   const artifact::PlanT &plan = artifact.plan();
   LOCKSTEP_ASSIGN_OR_RETURN(const CodeSection *section,
                             chooseCode(artifact.code()));
-  // The library kernels and the runtime's own loops need this level as well.
-  if (!cpuSupports("x86-64-v3"))
-    return inputError("this processor is " + cpuLevel() +
-                      ", but the runtime needs x86-64-v3 (AVX2 and FMA)");
   if (section) {
     LOCKSTEP_ASSIGN_OR_RETURN(code, CodeObject::load(section->object));
   }
@@ -38,13 +34,14 @@ Status Executor::load() {
     }
   }
   for (const auto &program : plan.programs)
-    if (Status status = resolve(program->instructions, programs[program->name]);
+    if (Status status = resolve(program->instructions, programs[program.get()]);
         !status.ok())
       return std::move(status).at("program '" + program->name + "'");
   return Status::success();
 }
 
-Status Executor::resolve(const Instructions &from, std::vector<Operation> &to) {
+Status HostExecutor::resolve(const Instructions &from,
+                             std::vector<Operation> &to) {
   to.reserve(from.size());
   for (const auto &instruction : from) {
     Operation &operation = to.emplace_back();
@@ -66,7 +63,8 @@ Status Executor::resolve(const Instructions &from, std::vector<Operation> &to) {
   return Status::success();
 }
 
-Status Executor::resolveLaunch(const artifact::LaunchT &launch, Operation &to) {
+Status HostExecutor::resolveLaunch(const artifact::LaunchT &launch,
+                                   Operation &to) {
   const artifact::KernelT &kernel = *artifact.plan().kernels[launch.kernel];
   to.kernel = launch.kernel;
   to.function = functions[launch.kernel];
@@ -87,7 +85,7 @@ Status Executor::resolveLaunch(const artifact::LaunchT &launch, Operation &to) {
   return Status::success();
 }
 
-Status Executor::checkOperands(const artifact::LaunchT &launch) const {
+Status HostExecutor::checkOperands(const artifact::LaunchT &launch) const {
   const std::string &name = artifact.plan().kernels[launch.kernel]->name;
   std::vector<int64_t> needed = library[launch.kernel]->operandBytes();
   for (const auto &segment : launch.segments) {
@@ -108,8 +106,8 @@ Status Executor::checkOperands(const artifact::LaunchT &launch) const {
 /// Chunks of at least 64 KiB of operands or 64 K operations, and at most 128
 /// per launch: less is not worth waking a thread. The rule knows nothing of
 /// threads, so neither do the results.
-void Executor::cut(Operation &operation, const artifact::LaunchT &launch,
-                   const artifact::KernelT &kernel) {
+void HostExecutor::cut(Operation &operation, const artifact::LaunchT &launch,
+                       const artifact::KernelT &kernel) {
   constexpr int64_t leastWork = 65536, mostChunks = 128;
   int64_t items = 0, bytes = 0;
   for (const auto &segment : launch.segments) {
@@ -127,8 +125,8 @@ void Executor::cut(Operation &operation, const artifact::LaunchT &launch,
           {i, begin, std::min(begin + size, operation.segments[i].items)});
 }
 
-void Executor::resolveCollective(const artifact::CollectiveStartT &start,
-                                 Operation &to) {
+void HostExecutor::resolveCollective(const artifact::CollectiveStartT &start,
+                                     Operation &to) {
   to.kind = Operation::Kind::Start;
   Collective &c = to.collective;
   c.id = start.id;
@@ -149,16 +147,12 @@ void Executor::resolveCollective(const artifact::CollectiveStartT &start,
   }
 }
 
-Status Executor::run(const std::string &program) {
-  auto found = programs.find(program);
-  if (found == programs.end())
-    return inputError("the artifact has no program '" + program + "'")
-        .at(artifact.path());
-  return execute(found->second, 0);
+Status HostExecutor::start(const artifact::ProgramT &program) {
+  return execute(programs[&program], 0);
 }
 
-Status Executor::execute(std::vector<Operation> &operations,
-                         int64_t iteration) {
+Status HostExecutor::execute(std::vector<Operation> &operations,
+                             int64_t iteration) {
   for (Operation &operation : operations) {
     executed.fetch_add(1, std::memory_order_relaxed);
     if (!profile || operation.kind == Operation::Kind::Loop) {
@@ -181,7 +175,7 @@ Status Executor::execute(std::vector<Operation> &operations,
   return Status::success();
 }
 
-Status Executor::executeOne(Operation &operation, int64_t iteration) {
+Status HostExecutor::executeOne(Operation &operation, int64_t iteration) {
   switch (operation.kind) {
   case Operation::Kind::Generated:
   case Operation::Kind::Library:
@@ -203,7 +197,7 @@ Status Executor::executeOne(Operation &operation, int64_t iteration) {
   return Status::success();
 }
 
-Status Executor::launch(Operation &operation, int64_t iteration) {
+Status HostExecutor::launch(Operation &operation, int64_t iteration) {
   for (Segment &segment : operation.segments)
     if (segment.moves)
       for (size_t i = 0; i < segment.bases.size(); ++i)
@@ -231,7 +225,8 @@ Status Executor::launch(Operation &operation, int64_t iteration) {
   return Status::success();
 }
 
-void Executor::startCollective(const Operation &operation, int64_t iteration) {
+void HostExecutor::startCollective(const Operation &operation,
+                                   int64_t iteration) {
   Collective collective = operation.collective;
   for (size_t i = 0; i < collective.ranges.size(); ++i) {
     CollectiveRange &range = collective.ranges[i];
