@@ -1,4 +1,5 @@
 //===- Decompose.cpp - Composite operations become primitive ones ---------===//
+#include "compiler/fuse/Collectives.h"
 #include "compiler/fuse/Passes.h"
 #include "dialects/plan/StridedView.h"
 #include "dialects/train/DecompositionUtils.h"
@@ -61,28 +62,6 @@ static void moveToLast(Operation *op, int64_t dimension, bool dropsDimension) {
   op->erase();
 }
 
-/// This rank's block of a whole value: the dimension cut into blocks, of which
-/// a gather takes one.
-static void gatherLocalSlice(dist::LocalSliceOp op) {
-  OpBuilder builder(op);
-  train::TensorBuilder b(builder, op.getLoc());
-  auto from = train::getTensorType(op.getInput()),
-       to = train::getTensorType(op.getOutput());
-  int64_t dim = op.getDim();
-  SmallVector<int64_t> blocks(from.getShape());
-  blocks[dim] = to.getDimSize(dim);
-  blocks.insert(blocks.begin() + dim,
-                from.getDimSize(dim) / to.getDimSize(dim));
-  Value place = dist::CoordinateOp::create(
-      builder, op.getLoc(), RankedTensorType::get({}, builder.getI64Type()),
-      op.getMeshAttr(), op.getAxesAttr());
-  Value gathered = train::GatherOp::create(
-      builder, op.getLoc(), b.reshape(op.getInput(), blocks), ValueRange{place},
-      ArrayRef<int64_t>{dim}, /*batch_dims=*/0);
-  op.getOutput().replaceAllUsesWith(gathered);
-  op.erase();
-}
-
 /// True where the library can compute the product from whole operands: the
 /// contracted dimensions of each have one common stride.
 static bool isFoldable(train::DotGeneralOp dot) {
@@ -142,7 +121,7 @@ static bool decomposeOnce(ModuleOp module) {
             .Case<train::DotGeneralOp>(
                 [](auto dot) { return !isFoldable(dot); })
             .Default([](auto) { return false; });
-    if (turns || isa<dist::LocalSliceOp, train::StopGradientOp>(op) ||
+    if (turns || isa<train::StopGradientOp>(op) || fuse::needsLeadingForm(op) ||
         (isa<train::DecomposableOpInterface>(op) && !staysWhole(op)))
       work.push_back(op);
   });
@@ -155,7 +134,9 @@ static bool decomposeOnce(ModuleOp module) {
           moveToLast(op, op.getDimension(), /*dropsDimension=*/true);
         })
         .Case<train::DotGeneralOp>([](auto op) { gatherContracted(op); })
-        .Case<dist::LocalSliceOp>([](auto op) { gatherLocalSlice(op); })
+        .Case<dist::LocalSliceOp, dist::AllToAllOp, dist::AllGatherOp,
+              dist::ReduceScatterOp>(
+            [](auto op) { fuse::rewriteToLeadingForm(op); })
         .Case<train::StopGradientOp>([](auto op) {
           op.getResult().replaceAllUsesWith(op.getOperand());
           op.erase();

@@ -10,7 +10,8 @@ def FuseDecomposePass : Pass<"lockstep-fuse-decompose", "::mlir::ModuleOp"> {
     Norms, softmax, losses, embeddings become pointwise operations, broadcasts, reduces, gathers and scatters, which later passes group into
     loop kernels. What has a library kernel or a kernel kind stays: attention and its gradient, sgd, adam, global_norm.
     Sorts, cumulative operations and arg_reduce are turned to the last dimension. `dist.local_slice` becomes a gather by
-    `dist.coordinate`. Example: test/fuse/decompose.mlir.
+    `dist.coordinate`; collectives along an inner dimension, and all_to_all, become such along the leading one, which is what the runtime does, and
+    transposes. Examples: test/fuse/decompose.mlir, test/fuse/collectives.mlir.
   }];
   let dependentDialects = ["::lockstep::train::TrainDialect", "::lockstep::dist::DistDialect"];
 }
