@@ -285,11 +285,33 @@ void MemoryPlanner::walkLaunch(const Item &item, int64_t index, BlockInfo &info,
   steps.push_back(std::move(step));
 }
 
+/// A rank's part must be one range of the whole; fuse sees to that.
+static LogicalResult checkLeading(Operation *op) {
+  auto check = [&](int64_t dim, ValueRange wholes) -> LogicalResult {
+    for (Value whole : wholes)
+      for (int64_t size :
+           cast<RankedTensorType>(whole.getType()).getShape().take_front(dim))
+        if (size != 1)
+          return op->emitOpError(
+                     "expected the leading dimension, which is "
+                     "all that the runtime does, but got dimension ")
+                 << dim;
+    return success();
+  };
+  if (auto gather = dyn_cast<dist::AllGatherOp>(op))
+    return check(gather.getDim(), gather.getOutputs());
+  if (auto scatter = dyn_cast<dist::ReduceScatterOp>(op))
+    return check(scatter.getDim(), scatter.getInputs());
+  return success();
+}
+
 LogicalResult MemoryPlanner::walkStart(Operation *op,
                                        std::vector<Step> &steps) {
   if (!isa<dist::AllReduceOp, dist::AllGatherOp, dist::ReduceScatterOp,
            dist::BroadcastOp>(op))
     return op->emitOpError("is not supported by the runtime");
+  if (failed(checkLeading(op)))
+    return failure();
   Step step{Step::Kind::Start, op->getLoc()};
   step.collective = op;
   step.id = ids[op] = nextId++;

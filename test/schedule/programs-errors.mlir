@@ -42,3 +42,21 @@ func.func @step(%x: tensor<4xf32> {train.role = #train.role<input>, train.name =
   %0 = dist.collective_permute %x pairs [0, 1, 1, 0] on @mesh ["data"] : tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+dist.mesh @mesh ["data" = 2]
+func.func @step(%x: tensor<4x3xf32> {train.role = #train.role<input>, train.name = "x"}) -> (tensor<4x6xf32> {train.role = #train.role<metric>, train.name = "y"}) {
+  // expected-error @below {{'dist.all_gather' op expected the leading dimension, which is all that the runtime does, but got dimension 1}}
+  %0 = dist.all_gather %x dim 1 on @mesh ["data"] : (tensor<4x3xf32>) -> tensor<4x6xf32>
+  return %0 : tensor<4x6xf32>
+}
+
+// -----
+
+dist.mesh @mesh ["data" = 2]
+func.func @step(%x: tensor<4x6xf32> {train.role = #train.role<input>, train.name = "x"}) -> (tensor<4x3xf32> {train.role = #train.role<metric>, train.name = "y"}) {
+  // expected-error @below {{'dist.reduce_scatter' op expected the leading dimension, which is all that the runtime does, but got dimension 1}}
+  %0 = dist.reduce_scatter sum %x dim 1 on @mesh ["data"] : (tensor<4x6xf32>) -> tensor<4x3xf32>
+  return %0 : tensor<4x3xf32>
+}
