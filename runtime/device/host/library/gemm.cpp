@@ -1,5 +1,6 @@
 // Matrix products through OpenBLAS and oneDNN. Transposes are strides; batches
 // that are one larger product are folded into it when the kernel is prepared.
+#include "runtime/device/host/library/gemm_shape.h"
 #include "runtime/device/host/library/library_kernel.h"
 #include "runtime/device/host/library/sgemm.h"
 #include "runtime/device/host/library/strided.h"
@@ -11,18 +12,6 @@
 namespace lockstep::runtime {
 
 namespace {
-
-struct MatrixStrides {
-  int64_t row = 1, column = 1;
-  Ints batch;
-};
-
-struct GemmShape {
-  int64_t m = 1, n = 1, k = 1;
-  Ints batch;
-  MatrixStrides a, b, c;
-  double alpha = 1, beta = 0;
-};
 
 /// How CBLAS can read or write a matrix without a copy.
 struct Layout {
@@ -63,26 +52,16 @@ private:
   void product(const T *a, const T *b, T *c) const;
   const T *readable(int slot, const T *source, int64_t rows, int64_t columns,
                     const MatrixStrides &strides, Layout &layout) const;
-  void foldBatch();
 
   GemmShape s;
   std::vector<int64_t> bytes;
   std::vector<int64_t> aOffsets, bOffsets, cOffsets;
 };
 
-int64_t bytesOf(int64_t rows, int64_t columns, const MatrixStrides &strides,
-                const Ints &batch, int64_t size) {
-  Ints sizes = batch, all = strides.batch;
-  sizes.insert(sizes.end(), {rows, columns});
-  all.insert(all.end(), {strides.row, strides.column});
-  return extentOf(sizes, all) * size;
-}
-
 template <typename T> Gemm<T>::Gemm(GemmShape shape) : s(std::move(shape)) {
-  bytes = {bytesOf(s.m, s.k, s.a, s.batch, sizeof(T)),
-           bytesOf(s.k, s.n, s.b, s.batch, sizeof(T)),
-           bytesOf(s.m, s.n, s.c, s.batch, sizeof(T))};
-  foldBatch();
+  for (int64_t elements : operandElements(s))
+    bytes.push_back(elements * int64_t(sizeof(T)));
+  foldBatch(s);
   int64_t count = 1;
   for (int64_t size : s.batch)
     count *= size;
@@ -97,27 +76,6 @@ template <typename T> Gemm<T>::Gemm(GemmShape shape) : s(std::move(shape)) {
     aOffsets.push_back(a);
     bOffsets.push_back(b);
     cOffsets.push_back(c);
-  }
-}
-
-/// The innermost batch dimension becomes more rows when b does not vary along
-/// it, more columns when a does not, where the strides continue.
-template <typename T> void Gemm<T>::foldBatch() {
-  while (!s.batch.empty()) {
-    int64_t size = s.batch.back();
-    int64_t a = s.a.batch.back(), b = s.b.batch.back(), c = s.c.batch.back();
-    if (size == 1) {
-    } else if (b == 0 && a == s.m * s.a.row && c == s.m * s.c.row) {
-      s.m *= size;
-    } else if (a == 0 && b == s.n * s.b.column && c == s.n * s.c.column) {
-      s.n *= size;
-    } else {
-      return;
-    }
-    s.batch.pop_back();
-    s.a.batch.pop_back();
-    s.b.batch.pop_back();
-    s.c.batch.pop_back();
   }
 }
 
@@ -191,47 +149,13 @@ template <typename T> Status Gemm<T>::run(void *const *operands) {
   return Status::success();
 }
 
-MatrixStrides readStrides(Attributes &attributes, const char *name,
-                          const char *batchName, size_t batchRank) {
-  Ints pair = attributes.integers(name, 2);
-  MatrixStrides strides{
-      pair[0], pair[1],
-      attributes.integers(batchName, int64_t(batchRank),
-                          batchRank ? std::optional<Ints>() : Ints())};
-  for (int64_t stride : strides.batch)
-    if (stride < 0)
-      attributes.reject(batchName, "must not be negative");
-  if (strides.row < 0 || strides.column < 0)
-    attributes.reject(name, "must not be negative");
-  return strides;
-}
-
 } // namespace
 
 StatusOr<std::unique_ptr<LibraryKernel>> createGemm(Attributes &attributes) {
-  GemmShape shape;
-  shape.m = attributes.integer("m");
-  shape.n = attributes.integer("n");
-  shape.k = attributes.integer("k");
-  shape.batch = attributes.integers("batch", -1, Ints());
-  size_t rank = shape.batch.size();
-  if (rank > 6)
-    attributes.reject("batch", "has more than 6 dimensions");
-  shape.a = readStrides(attributes, "a_strides", "a_batch_strides", rank);
-  shape.b = readStrides(attributes, "b_strides", "b_batch_strides", rank);
-  shape.c = readStrides(attributes, "c_strides", "c_batch_strides", rank);
-  shape.alpha = attributes.number("alpha", 1);
-  shape.beta = attributes.number("beta", 0);
-  std::string dtype = attributes.text("dtype", "f32");
-  if (dtype != "f32" && dtype != "f64")
-    attributes.reject("dtype", "must be f32 or f64");
-  constexpr int64_t limit = int64_t(1) << 31;
-  if (shape.m < 0 || shape.n < 0 || shape.k < 0 || shape.m >= limit ||
-      shape.n >= limit || shape.k >= limit)
-    attributes.reject("m", "n or k is out of range");
-  LOCKSTEP_RETURN_IF_ERROR(attributes.finish());
+  LOCKSTEP_ASSIGN_OR_RETURN(GemmShape shape,
+                            readGemmShape(attributes, {"f32", "f64"}));
   std::unique_ptr<LibraryKernel> kernel;
-  if (dtype == "f32")
+  if (shape.dtype == "f32")
     kernel = std::make_unique<Gemm<float>>(std::move(shape));
   else
     kernel = std::make_unique<Gemm<double>>(std::move(shape));
