@@ -365,6 +365,25 @@ static std::optional<Band> unite(const Band &a, const Band &b) {
   return Band{std::min(a.low, b.low), std::max(a.high, b.high)};
 }
 
+std::optional<bool>
+IndexAnalysis::holdsEverywhere(CompareDirection direction,
+                               const Affine &difference) const {
+  int64_t low = difference.constant, high = difference.constant;
+  for (auto [coefficient, size] :
+       llvm::zip_equal(difference.coefficients, shapeOf(root)))
+    (coefficient < 0 ? low : high) += coefficient * (size - 1);
+  auto at = [&](int64_t value) {
+    return holds(direction, static_cast<double>(value), 0);
+  };
+  // A difference of one sign keeps the answer; so does one that an ordering
+  // puts on one side of 0 at both ends.
+  bool isOrder =
+      direction != CompareDirection::EQ && direction != CompareDirection::NE;
+  if (at(low) == at(high) && (isOrder || low > 0 || high < 0))
+    return at(low);
+  return std::nullopt;
+}
+
 std::optional<Band> IndexAnalysis::compare(Operation *op, const Position &at) {
   auto comparison = cast<CompareOp>(op);
   CompareDirection direction = comparison.getDirection();
@@ -376,6 +395,8 @@ std::optional<Band> IndexAnalysis::compare(Operation *op, const Position &at) {
       return holds(direction, static_cast<double>(d.constant), 0)
                  ? Band::all()
                  : Band::none();
+    if (std::optional<bool> always = holdsEverywhere(direction, d))
+      return *always ? Band::all() : Band::none();
     if (rank < 2 || direction == CompareDirection::NE)
       return std::nullopt;
     int64_t row = d.coefficients[rank - 2], column = d.coefficients[rank - 1];

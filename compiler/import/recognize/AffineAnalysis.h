@@ -75,6 +75,10 @@ private:
                                    const Position &at);
   std::optional<Affine> computed(mlir::Value value, const Position &at);
   std::optional<Band> compare(mlir::Operation *op, const Position &at);
+  /// The truth of `difference (direction) 0` where it is the same at all
+  /// positions of the root.
+  std::optional<bool> holdsEverywhere(train::CompareDirection direction,
+                                      const Affine &difference) const;
   std::optional<Affine> arithmetic(mlir::Operation *op, const Position &at);
 
   mlir::Value root;

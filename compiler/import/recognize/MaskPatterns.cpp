@@ -4,6 +4,8 @@
 #include "compiler/import/recognize/Matching.h"
 #include "compiler/import/recognize/Recognize.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace lockstep::aten;
 using namespace lockstep::train;
@@ -86,6 +88,22 @@ static std::optional<Band> bandOf(PatternRewriter &rewriter, Value condition,
   return IndexAnalysis(condition).condition();
 }
 
+/// The condition under which an added mask is 0 where it is -infinity
+/// otherwise; null where it is none such.
+static Value conditionOf(PatternRewriter &rewriter, Value mask) {
+  constexpr double never = -std::numeric_limits<double>::infinity();
+  auto select = mask.getDefiningOp<SelectOp>();
+  if (!select)
+    return {};
+  if (splatOf(select.getOnTrue()) == 0.0 &&
+      splatOf(select.getOnFalse()) == never)
+    return select.getPred();
+  if (splatOf(select.getOnTrue()) == never &&
+      splatOf(select.getOnFalse()) == 0.0)
+    return NotOp::create(rewriter, select.getLoc(), select.getPred());
+  return {};
+}
+
 namespace {
 struct MaskParts {
   Band band;
@@ -159,6 +177,8 @@ struct SimplifyMask : OpRewritePattern<AttentionOp> {
     if (op.getWindow())
       window = *op.getWindow();
     MaskParts parts;
+    if (Value condition = conditionOf(rewriter, unexpanded(rewriter, mask)))
+      mask = condition;
     if (elementOf(mask).isInteger(1)) {
       parts = splitBoolean(rewriter, mask, shape);
     } else {
