@@ -34,8 +34,9 @@ bool LoopShapes::refine(const std::map<std::pair<int, int>, int64_t> &splits) {
 }
 
 ElementEmitter::ElementEmitter(OpBuilder *builder, Location loc,
-                               LoopShapes &shapes)
-    : shapes(shapes), builder(builder), loc(loc) {
+                               LoopShapes &shapes, IndexWidth width)
+    : shapes(shapes), builder(builder), loc(loc),
+      indexType(IntegerType::get(loc.getContext(), unsigned(width))) {
   levels.push_back(std::make_unique<Level>());
   if (!builder)
     return;
@@ -107,7 +108,7 @@ llvm::SmallVector<Value> ElementEmitter::loop(
     Value lower, Value upper, llvm::ArrayRef<Value> init,
     llvm::function_ref<llvm::SmallVector<Value>(Value, llvm::ArrayRef<Value>)>
         body,
-    bool parallel) {
+    bool parallel, Value step) {
   if (isPlanning()) {
     pushLevel(nullptr, {}, false);
     body({}, init);
@@ -116,8 +117,8 @@ llvm::SmallVector<Value> ElementEmitter::loop(
   }
   Level &outer = *levels.back();
   placeAtTop();
-  auto op =
-      scf::ForOp::create(*builder, loc, lower, upper, scalar->i64(1), init);
+  auto op = scf::ForOp::create(*builder, loc, lower, upper,
+                               step ? step : number(1), init);
   LLVM::AccessGroupAttr group;
   if (parallel) {
     MLIRContext *context = builder->getContext();
@@ -164,14 +165,13 @@ llvm::SmallVector<Value> ElementEmitter::loops(int shape,
     if (depth == positions.size())
       return body(digits, carried);
     int64_t size = shapes.list[shape].sizes[positions[depth]];
-    Value zero = isPlanning() ? Value() : scalar->i64(0),
-          end = isPlanning() ? Value() : scalar->i64(size);
-    return loop(zero, end, carried, [&](Value i, llvm::ArrayRef<Value> inner) {
-      digits.push_back(makeDigit(i, size, shape, positions[depth]));
-      llvm::SmallVector<Value> next = nest(depth + 1, inner);
-      digits.pop_back();
-      return next;
-    });
+    return loop(number(0), number(size), carried,
+                [&](Value i, llvm::ArrayRef<Value> inner) {
+                  digits.push_back(makeDigit(i, size, shape, positions[depth]));
+                  llvm::SmallVector<Value> next = nest(depth + 1, inner);
+                  digits.pop_back();
+                  return next;
+                });
   };
   return nest(0, init);
 }
@@ -227,8 +227,27 @@ void ElementEmitter::branch(Value condition, llvm::function_ref<void()> then) {
 }
 
 //===----------------------------------------------------------------------===//
-// Digits
+// Numbers and digits
 //===----------------------------------------------------------------------===//
+
+Value ElementEmitter::number(int64_t value) {
+  return isPlanning() ? Value() : scalar->integer(indexType, value);
+}
+
+Value ElementEmitter::toNumber(Value integer) {
+  if (isPlanning() || integer.getType() == indexType)
+    return integer;
+  unsigned width = integer.getType().getIntOrFloatBitWidth();
+  return width > indexType.getIntOrFloatBitWidth()
+             ? scalar->create<arith::TruncIOp>(indexType, integer)
+             : scalar->create<arith::ExtSIOp>(indexType, integer);
+}
+
+Value ElementEmitter::toI64(Value number) {
+  if (isPlanning() || number.getType().isInteger(64))
+    return number;
+  return scalar->create<arith::ExtSIOp>(scalar->builder.getI64Type(), number);
+}
 
 Digit ElementEmitter::makeDigit(Value value, int64_t size, int shape,
                                 int position) {
@@ -259,10 +278,10 @@ std::pair<Digit, Digit> ElementEmitter::split(Digit digit, int64_t inner) {
     wantedSplits.try_emplace({digit.loop, digit.position}, inner);
   Digit high =
       derive({1, digit.id, inner}, digit.level, digit.size / inner, [&] {
-        return scalar->create<arith::DivUIOp>(digit.value, scalar->i64(inner));
+        return scalar->create<arith::DivUIOp>(digit.value, number(inner));
       });
   Digit low = derive({2, digit.id, inner}, digit.level, inner, [&] {
-    return scalar->create<arith::RemUIOp>(digit.value, scalar->i64(inner));
+    return scalar->create<arith::RemUIOp>(digit.value, number(inner));
   });
   return {high, low};
 }
@@ -280,8 +299,8 @@ Digit ElementEmitter::merge(llvm::ArrayRef<Digit> digits) {
   return derive(key, levelOf(digits), size, [&] { return linear(digits); });
 }
 
-Digit ElementEmitter::zeroDigit() {
-  return derive({8}, 0, 1, [&] { return scalar->i64(0); });
+Digit ElementEmitter::constantDigit(int64_t value, int64_t size) {
+  return derive({8, value, size}, 0, size, [&] { return number(value); });
 }
 
 Digit ElementEmitter::affine(Digit digit, int64_t scale, int64_t offset,
@@ -297,10 +316,9 @@ Digit ElementEmitter::affine(Digit digit, int64_t scale, int64_t offset,
         auto noWrap = arith::IntegerOverflowFlags::nsw;
         Value value = digit.value;
         if (scale != 1)
-          value =
-              scalar->create<arith::MulIOp>(value, scalar->i64(scale), noWrap);
-        return offset ? scalar->create<arith::AddIOp>(
-                            value, scalar->i64(offset), noWrap)
+          value = scalar->create<arith::MulIOp>(value, number(scale), noWrap);
+        return offset ? scalar->create<arith::AddIOp>(value, number(offset),
+                                                      noWrap)
                       : value;
       });
 }
@@ -338,7 +356,8 @@ static Value addScaled(ScalarBuilder &b, Value sum, Value value,
                        int64_t scale) {
   auto noWrap = arith::IntegerOverflowFlags::nsw;
   if (scale != 1)
-    value = b.create<arith::MulIOp>(value, b.i64(scale), noWrap);
+    value = b.create<arith::MulIOp>(value, b.integer(value.getType(), scale),
+                                    noWrap);
   return sum ? b.create<arith::AddIOp>(sum, value, noWrap) : value;
 }
 
@@ -351,7 +370,7 @@ Value ElementEmitter::linear(llvm::ArrayRef<Digit> index) {
     sum = addScaled(*scalar, sum, digit.value, stride);
     stride *= digit.size;
   }
-  return sum ? sum : scalar->i64(0);
+  return sum ? sum : number(0);
 }
 
 //===----------------------------------------------------------------------===//

@@ -58,6 +58,10 @@ struct Buffer {
   mlir::Type element;
 };
 
+/// Width of index arithmetic. 32 bits serve where every tensor of the kernel
+/// has fewer than 2^31 elements, and are what a GPU divides fast.
+enum class IndexWidth { I32 = 32, I64 = 64 };
+
 class ElementEmitter {
 public:
   using Value = mlir::Value;
@@ -69,7 +73,7 @@ public:
   /// `builder` stands in the entry block of the kernel's function, before its
   /// terminator, or is null while planning.
   ElementEmitter(mlir::OpBuilder *builder, mlir::Location loc,
-                 LoopShapes &shapes);
+                 LoopShapes &shapes, IndexWidth width = IndexWidth::I64);
 
   bool isPlanning() const { return !builder; }
 
@@ -94,13 +98,13 @@ public:
   void remember(Value value, llvm::ArrayRef<Digit> index, Value element);
 
   // ---- Loops and levels. Bodies are emitted at new, inner levels.
-  /// One loop from `lower` to `upper` (i64 values). `parallel`: iterations do
-  /// not depend on one another through memory.
+  /// One loop from `lower` to `upper` (numbers) in steps of `step`, 1 if null.
+  /// `parallel`: iterations do not depend on one another through memory.
   llvm::SmallVector<Value> loop(
       Value lower, Value upper, llvm::ArrayRef<Value> init,
       llvm::function_ref<llvm::SmallVector<Value>(Value, llvm::ArrayRef<Value>)>
           body,
-      bool parallel = true);
+      bool parallel = true, Value step = {});
   /// Without carried values.
   void loop(Value lower, Value upper, llvm::function_ref<void(Value)> body,
             bool parallel = true);
@@ -119,6 +123,13 @@ public:
   void atLevel(unsigned level, llvm::function_ref<void()> body);
   ScalarBuilder &scalars() { return *scalar; }
 
+  // ---- Numbers: values of the type of index arithmetic; null while planning.
+  mlir::Type getIndexType() const { return indexType; }
+  Value number(int64_t value);
+  /// A signless integer as a number, and a number as an i64.
+  Value toNumber(Value integer);
+  Value toI64(Value number);
+
   // ---- Digits.
   Digit makeDigit(Value value, int64_t size, int shape = -1, int position = 0);
   /// Cuts an index into groups whose sizes are given, major first.
@@ -127,13 +138,15 @@ public:
   /// The digits (at least one) as one number.
   Digit merge(llvm::ArrayRef<Digit> digits);
   /// The value 0, of size 1.
-  Digit zeroDigit();
+  Digit zeroDigit() { return constantDigit(0, 1); }
+  /// A constant in [0, size).
+  Digit constantDigit(int64_t value, int64_t size);
   /// digit * scale + offset, in [0, size). With `guarded` only under the
   /// present branch, so that nothing that follows from it is hoisted out.
   Digit affine(Digit digit, int64_t scale, int64_t offset, int64_t size,
                bool guarded = false);
-  /// The number of the element, as an i64 value at the current level: the sum
-  /// of digits times strides.
+  /// The number of the element, at the current level: the sum of digits times
+  /// strides.
   Value linear(llvm::ArrayRef<Digit> index);
 
   /// The level at which all digits are known.
@@ -185,6 +198,7 @@ private:
   mlir::OpBuilder *builder;
   mlir::Location loc;
   std::unique_ptr<ScalarBuilder> scalar;
+  mlir::Type indexType;
   std::vector<std::unique_ptr<Level>> levels;
   llvm::DenseMap<Value, Buffer> buffers;
   llvm::DenseMap<Value, Provider> providers;

@@ -237,16 +237,16 @@ Value ElementEmitter::computePad(train::PadOp op, llvm::ArrayRef<Digit> index) {
     int64_t step = op.getInterior()[dim] + 1,
             span = (operandShape[dim] - 1) * step + 1;
     Value shifted = scalar->create<arith::SubIOp>(
-        positions.back().value, scalar->i64(op.getLow()[dim]),
+        positions.back().value, number(op.getLow()[dim]),
         arith::IntegerOverflowFlags::nsw);
     // Unsigned, so that what lies before the first element counts as far behind
     // the last.
     require(scalar->compare(IP::ult, shifted,
-                            scalar->i64(operandShape[dim] ? span : 0)));
+                            number(operandShape[dim] ? span : 0)));
     if (step > 1)
       require(scalar->compare(
-          IP::eq, scalar->create<arith::RemUIOp>(shifted, scalar->i64(step)),
-          scalar->i64(0)));
+          IP::eq, scalar->create<arith::RemUIOp>(shifted, number(step)),
+          number(0)));
   }
   if (positions.empty())
     return emit(op.getOperand(), index);
@@ -265,8 +265,8 @@ Value ElementEmitter::computePad(train::PadOp op, llvm::ArrayRef<Digit> index) {
       if (step > 1)
         shifted = derive({5, shifted.id, step}, shifted.level,
                          operandShape[dim], [&] {
-                           return scalar->create<arith::DivUIOp>(
-                               shifted.value, scalar->i64(step));
+                           return scalar->create<arith::DivUIOp>(shifted.value,
+                                                                 number(step));
                          });
       if (operandShape[dim] != 1)
         operandIndex.push_back(shifted);
@@ -302,7 +302,7 @@ Value ElementEmitter::computeConcatenate(train::ConcatenateOp op,
         return emit(op.getInputs()[i], rest);
       Value here = isPlanning()
                        ? Value()
-                       : scalar->compare(IP::eq, piece.value, scalar->i64(i));
+                       : scalar->compare(IP::eq, piece.value, number(i));
       return branch(
           here, element, [&] { return emit(op.getInputs()[i], rest); },
           [&] { return choose(i + 1); });
@@ -325,10 +325,9 @@ Value ElementEmitter::computeConcatenate(train::ConcatenateOp op,
     };
     if (start + sizes[i] == total)
       return here();
-    Value before = isPlanning()
-                       ? Value()
-                       : scalar->compare(IP::slt, position.value,
-                                         scalar->i64(start + sizes[i]));
+    Value before = isPlanning() ? Value()
+                                : scalar->compare(IP::slt, position.value,
+                                                  number(start + sizes[i]));
     return branch(before, element, here,
                   [&] { return choose(i + 1, start + sizes[i]); });
   };
@@ -388,8 +387,8 @@ Value ElementEmitter::computeGather(train::GatherOp op,
     for (const Digit &digit : position)
       key.insert(key.end(), {digit.id, digit.size});
     operandIndex.push_back(derive(key, levelOf(position), size, [&] {
-      return clampIndex(*scalar, element, typeOf(indices).getElementType(),
-                        size);
+      return toNumber(
+          clampIndex(*scalar, element, typeOf(indices).getElementType(), size));
     }));
   }
   return emit(op.getOperand(), operandIndex);
@@ -412,7 +411,7 @@ Value ElementEmitter::computeIota(train::IotaOp op,
     return {};
   Value number;
   atLevel(levelOf(groups[1]), [&] {
-    number = convertScalar(*scalar, linear(groups[1]),
+    number = convertScalar(*scalar, toI64(linear(groups[1])),
                            scalar->builder.getI64Type(), type.getElementType());
   });
   return number;
@@ -527,8 +526,7 @@ Value ElementEmitter::computeDropout(train::DropoutOp op,
     int64_t size = typeOf(tensor).getNumElements();
     if (size == 1)
       return emit(tensor, {});
-    return emit(tensor, {derive({7, position, size}, 0, size,
-                                [&] { return scalar->i64(position); })});
+    return emit(tensor, {constantDigit(position, size)});
   };
   Value seed = readNumber(op.getRng(), 0), step = readNumber(op.getRng(), 1),
         offset;
@@ -556,8 +554,8 @@ Value ElementEmitter::computeDropout(train::DropoutOp op,
   Value number = offset;
   int64_t scale = 1;
   for (size_t g = groups.size(); g-- > 0; scale *= globalSizes[g]) {
-    Value part =
-        scalar->create<arith::MulIOp>(linear(groups[g]), scalar->i64(scale));
+    Value part = scalar->create<arith::MulIOp>(toI64(linear(groups[g])),
+                                               scalar->i64(scale));
     number = number ? scalar->addInt(number, part) : part;
   }
   if (!number)

@@ -23,7 +23,7 @@
 
 namespace lockstep::emit {
 
-/// One digit: an i64 value in [0, size).
+/// One digit: a number (ElementEmitter::number) in [0, size).
 struct Digit {
   mlir::Value value; ///< null while planning
   int64_t size;

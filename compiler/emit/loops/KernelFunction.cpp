@@ -6,16 +6,14 @@ using namespace mlir;
 using namespace lockstep;
 using namespace lockstep::emit;
 
-void KernelFunction::forEachItem(int64_t count,
-                                 llvm::function_ref<void(Value)> body) {
+void HostFunction::forEachItem(int64_t count,
+                               llvm::function_ref<void(Value)> body) {
   if (count == 1)
     return body(emitter.isPlanning() ? Value() : emitter.scalars().i64(0));
   emitter.loop(begin, end, body);
 }
 
-/// Every operation must be one that ElementEmitter or the kind's own code
-/// lowers.
-static LogicalResult checkOperations(plan::KernelOp kernel) {
+LogicalResult emit::checkOperations(plan::KernelOp kernel) {
   Operation *anchor = kernel.getAnchor();
   for (Operation &op : kernel.getBlock().without_terminator()) {
     if (&op == anchor || isScalarOp(&op))
@@ -36,20 +34,36 @@ static LogicalResult checkOperations(plan::KernelOp kernel) {
   return success();
 }
 
-/// Binds arguments and results to the pointers in `args`, or to nothing while
-/// planning.
-static void bindBuffers(KernelFunction &function, OpBuilder *b, Value args) {
+LogicalResult
+emit::planLoops(plan::KernelOp kernel, LoopShapes &shapes, IndexWidth width,
+                llvm::function_ref<LogicalResult(KernelFunction)> emitItems) {
+  // Each pass splits loops further; a split's size divides a loop, so that this
+  // ends.
+  for (;;) {
+    ElementEmitter planner(nullptr, kernel.getLoc(), shapes, width);
+    KernelFunction function{kernel, planner, {}};
+    for (BlockArgument argument : kernel.getBlock().getArguments())
+      planner.bind(argument, {{}, getElementTypeOrSelf(argument.getType())});
+    for (Type type : kernel.getResultTypes())
+      function.results.push_back({{}, getElementTypeOrSelf(type)});
+    if (failed(emitItems(function)))
+      return failure();
+    if (!shapes.refine(planner.wantedSplits))
+      return success();
+  }
+}
+
+/// Binds arguments and results to the pointers in `args`.
+static void bindBuffers(HostFunction &function, OpBuilder &b, Value args) {
   Location loc = function.kernel.getLoc();
   unsigned next = 0;
   auto nextBuffer = [&](Type tensor) {
     Type element = getElementTypeOrSelf(tensor);
-    if (!b)
-      return Buffer{{}, element};
-    auto pointer = LLVM::LLVMPointerType::get(b->getContext());
+    auto pointer = LLVM::LLVMPointerType::get(b.getContext());
     Value address =
-        LLVM::GEPOp::create(*b, loc, pointer, pointer, args,
+        LLVM::GEPOp::create(b, loc, pointer, pointer, args,
                             llvm::ArrayRef<LLVM::GEPArg>{int32_t(next++)});
-    return Buffer{LLVM::LoadOp::create(*b, loc, pointer, address), element};
+    return Buffer{LLVM::LoadOp::create(b, loc, pointer, address), element};
   };
   for (BlockArgument argument : function.kernel.getBlock().getArguments())
     function.emitter.bind(argument, nextBuffer(argument.getType()));
@@ -65,17 +79,12 @@ FailureOr<KernelShape> emit::buildKernelFunction(plan::KernelOp kernel,
     return failure();
   Location loc = kernel.getLoc();
   LoopShapes shapes;
-  // Each pass splits loops further; a split's size divides a loop, so that this
-  // ends.
-  for (;;) {
-    ElementEmitter planner(nullptr, loc, shapes);
-    KernelFunction function{kernel, planner, {}, {}, {}};
-    bindBuffers(function, nullptr, {});
-    if (failed(emitItems(function)))
-      return failure();
-    if (!shapes.refine(planner.wantedSplits))
-      break;
-  }
+  if (failed(planLoops(kernel, shapes, IndexWidth::I64,
+                       [&](KernelFunction function) {
+                         HostFunction host{function, {}, {}};
+                         return LogicalResult(emitItems(host));
+                       })))
+    return failure();
 
   OpBuilder b = OpBuilder::atBlockEnd(module.getBody());
   Type pointer = LLVM::LLVMPointerType::get(b.getContext()),
@@ -89,9 +98,9 @@ FailureOr<KernelShape> emit::buildKernelFunction(plan::KernelOp kernel,
   b.setInsertionPoint(LLVM::ReturnOp::create(b, loc, ValueRange()));
   OpBuilder argumentBuilder = b;
   ElementEmitter emitter(&b, loc, shapes);
-  KernelFunction function{
-      kernel, emitter, entry->getArgument(1), entry->getArgument(2), {}};
-  bindBuffers(function, &argumentBuilder, entry->getArgument(0));
+  HostFunction function{
+      {kernel, emitter, {}}, entry->getArgument(1), entry->getArgument(2)};
+  bindBuffers(function, argumentBuilder, entry->getArgument(0));
   return emitItems(function);
 }
 

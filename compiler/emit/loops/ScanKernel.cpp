@@ -4,8 +4,8 @@
 // the anchor by pointwise work and reshapes.
 //
 //===----------------------------------------------------------------------===//
-#include "compiler/emit/loops/KernelFunction.h"
 #include "compiler/emit/loops/ScalarOps.h"
+#include "compiler/emit/loops/ScanRows.h"
 
 using namespace mlir;
 using namespace lockstep;
@@ -13,30 +13,36 @@ using namespace lockstep::emit;
 using FP = arith::CmpFPredicate;
 using IP = arith::CmpIPredicate;
 
-namespace {
-/// The rows along one dimension of a tensor.
-struct Rows {
-  int64_t outer = 1, size = 1, inner = 1;
+ScanRows::ScanRows(Operation *anchor) {
+  auto cumulative = dyn_cast<train::CumulativeOp>(anchor);
+  int64_t dimension = cumulative
+                          ? cumulative.getDimension()
+                          : cast<train::ArgReduceOp>(anchor).getDimension();
+  auto type = cast<RankedTensorType>(anchor->getOperand(0).getType());
+  for (auto [dim, length] : llvm::enumerate(type.getShape()))
+    (int64_t(dim) < dimension    ? outer
+     : int64_t(dim) == dimension ? size
+                                 : inner) *= length;
+}
 
-  Rows(Value tensor, int64_t dimension) {
-    for (auto [dim, length] :
-         llvm::enumerate(cast<RankedTensorType>(tensor.getType()).getShape()))
-      (int64_t(dim) < dimension    ? outer
-       : int64_t(dim) == dimension ? size
-                                   : inner) *= length;
+std::pair<Digit, Digit> ScanRows::split(ElementEmitter &e, Value row) const {
+  Value high, low;
+  if (!e.isPlanning()) {
+    high = e.scalars().create<arith::DivUIOp>(row, e.number(inner));
+    low = e.scalars().create<arith::RemUIOp>(row, e.number(inner));
   }
-};
-} // namespace
+  return {e.makeDigit(high, outer), e.makeDigit(low, inner)};
+}
 
-static void storeResults(KernelFunction &function,
-                         llvm::ArrayRef<Digit> index) {
+void emit::storeScanResults(KernelFunction &function,
+                            llvm::ArrayRef<Digit> index) {
   ElementEmitter &e = function.emitter;
   auto results = function.kernel.getBlock().getTerminator()->getOperands();
   for (auto [buffer, result] : llvm::zip(function.results, results))
     e.store(buffer, e.emit(result, index), index);
 }
 
-static Index makeIndex(llvm::ArrayRef<Digit> digits) {
+Index emit::makeIndex(llvm::ArrayRef<Digit> digits) {
   Index index;
   for (const Digit &digit : digits)
     if (digit.size != 1)
@@ -44,10 +50,8 @@ static Index makeIndex(llvm::ArrayRef<Digit> digits) {
   return index;
 }
 
-/// True if the element x replaces `best` as the extreme so far: a larger one,
-/// or the first NaN.
-static Value isBetter(ScalarBuilder &b, train::ReduceKind kind, Value x,
-                      Value best, Type element) {
+Value emit::isBetter(ScalarBuilder &b, train::ReduceKind kind, Value x,
+                     Value best, Type element) {
   bool max = kind == train::ReduceKind::Max;
   if (!isa<FloatType>(x.getType())) {
     bool isUnsigned = element.isUnsignedInteger() || element.isInteger(1);
@@ -59,7 +63,7 @@ static Value isBetter(ScalarBuilder &b, train::ReduceKind kind, Value x,
   return b.either(b.compare(max ? FP::OGT : FP::OLT, x, best), firstNaN);
 }
 
-static void emitCumulativeRow(KernelFunction &function, train::CumulativeOp op,
+static void emitCumulativeRow(HostFunction &function, train::CumulativeOp op,
                               Digit outer, Digit inner, int64_t size) {
   ElementEmitter &e = function.emitter;
   bool planning = e.isPlanning();
@@ -82,13 +86,13 @@ static void emitCumulativeRow(KernelFunction &function, train::CumulativeOp op,
               combine(e.scalars(), op.getKind(), carried[0], x, element, false);
         e.remember(op.getResult(), index,
                    planning ? Value() : roundTo(e.scalars(), next, element));
-        storeResults(function, index);
+        storeScanResults(function, index);
         return {next};
       },
       /*parallel=*/false);
 }
 
-static void emitArgReduceRow(KernelFunction &function, train::ArgReduceOp op,
+static void emitArgReduceRow(HostFunction &function, train::ArgReduceOp op,
                              Digit outer, Digit inner, int64_t size) {
   ElementEmitter &e = function.emitter;
   bool planning = e.isPlanning();
@@ -112,33 +116,20 @@ static void emitArgReduceRow(KernelFunction &function, train::ArgReduceOp op,
                 b.select(better, i, carried[1])};
       });
   e.remember(op.getResult(), row, best[1]);
-  storeResults(function, row);
+  storeScanResults(function, row);
 }
 
-FailureOr<KernelShape> emit::emitScanItems(KernelFunction &function) {
+FailureOr<KernelShape> emit::emitScanItems(HostFunction &function) {
   ElementEmitter &e = function.emitter;
   Operation *anchor = function.kernel.getAnchor();
-  auto cumulative = dyn_cast<train::CumulativeOp>(anchor);
-  int64_t dimension = cumulative
-                          ? cumulative.getDimension()
-                          : cast<train::ArgReduceOp>(anchor).getDimension();
-  Rows rows(anchor->getOperand(0), dimension);
-  int64_t count = rows.outer * rows.inner;
-  function.forEachItem(count, [&](Value item) {
-    Value high, low;
-    if (!e.isPlanning()) {
-      high =
-          e.scalars().create<arith::DivUIOp>(item, e.scalars().i64(rows.inner));
-      low =
-          e.scalars().create<arith::RemUIOp>(item, e.scalars().i64(rows.inner));
-    }
-    Digit outer = e.makeDigit(high, rows.outer),
-          inner = e.makeDigit(low, rows.inner);
-    if (cumulative)
+  ScanRows rows(anchor);
+  function.forEachItem(rows.count(), [&](Value item) {
+    auto [outer, inner] = rows.split(e, item);
+    if (auto cumulative = dyn_cast<train::CumulativeOp>(anchor))
       emitCumulativeRow(function, cumulative, outer, inner, rows.size);
     else
       emitArgReduceRow(function, cast<train::ArgReduceOp>(anchor), outer, inner,
                        rows.size);
   });
-  return KernelShape{count, std::max<int64_t>(1, 1024 / rows.size)};
+  return KernelShape{rows.count(), std::max<int64_t>(1, 1024 / rows.size)};
 }

@@ -6,19 +6,51 @@
 // result does not depend on threads.
 //
 //===----------------------------------------------------------------------===//
-#include "compiler/emit/loops/KernelFunction.h"
 #include "compiler/emit/loops/ScalarOps.h"
+#include "compiler/emit/loops/ScatterUpdates.h"
 
 using namespace mlir;
 using namespace lockstep;
 using namespace lockstep::emit;
 using IP = arith::CmpIPredicate;
 
+Value emit::combineUpdate(ScalarBuilder &b, train::ScatterOp op, Value old,
+                          Value update) {
+  Type element = op.getType().getElementType();
+  auto reduced = [&](train::ReduceKind kind) {
+    return roundTo(b, combine(b, kind, old, update, element, false), element);
+  };
+  switch (op.getKind()) {
+  case train::ScatterKind::Add:
+    return reduced(train::ReduceKind::Sum);
+  case train::ScatterKind::Replace:
+    return update;
+  case train::ScatterKind::Max:
+    return reduced(train::ReduceKind::Max);
+  case train::ScatterKind::Min:
+    return reduced(train::ReduceKind::Min);
+  case train::ScatterKind::Multiply:
+    return reduced(train::ReduceKind::Product);
+  }
+  llvm_unreachable("all kinds are handled");
+}
+
+Value emit::liesApart(ElementEmitter &e, Value operand, Buffer result) {
+  if (e.isPlanning() || !isa<BlockArgument>(operand))
+    return {};
+  ScalarBuilder &b = e.scalars();
+  auto address = [&](Value pointer) {
+    return b.create<LLVM::PtrToIntOp>(b.builder.getI64Type(), pointer);
+  };
+  return b.compare(IP::ne, address(result.pointer),
+                   address(e.bufferOf(operand).pointer));
+}
+
 namespace {
 
 class ScatterKernel {
 public:
-  ScatterKernel(KernelFunction &function, train::ScatterOp op)
+  ScatterKernel(HostFunction &function, train::ScatterOp op)
       : function(function), e(function.emitter), op(op), type(op.getType()) {}
   KernelShape run();
 
@@ -30,9 +62,8 @@ private:
   void forBlock(llvm::function_ref<void()> body);
   /// The index of the result with `indexed` at the indexed dimensions.
   Index resultIndex(llvm::ArrayRef<Digit> indexed);
-  Value combineUpdate(Value old, Value update);
 
-  KernelFunction &function;
+  HostFunction &function;
   ElementEmitter &e;
   train::ScatterOp op;
   RankedTensorType type;
@@ -155,37 +186,9 @@ void ScatterKernel::emitBase() {
     };
     nest(0);
   };
-  if (e.isPlanning() || !isa<BlockArgument>(op.getOperand()))
-    return copy();
   // In place, the base is there already.
-  ScalarBuilder &b = e.scalars();
-  auto address = [&](Value pointer) {
-    return b.create<LLVM::PtrToIntOp>(b.builder.getI64Type(), pointer);
-  };
-  Value differ = b.compare(IP::ne, address(function.results[0].pointer),
-                           address(e.bufferOf(op.getOperand()).pointer));
-  e.branch(differ, copy);
-}
-
-Value ScatterKernel::combineUpdate(Value old, Value update) {
-  Type element = type.getElementType();
-  ScalarBuilder &b = e.scalars();
-  auto reduced = [&](train::ReduceKind kind) {
-    return roundTo(b, combine(b, kind, old, update, element, false), element);
-  };
-  switch (op.getKind()) {
-  case train::ScatterKind::Add:
-    return reduced(train::ReduceKind::Sum);
-  case train::ScatterKind::Replace:
-    return update;
-  case train::ScatterKind::Max:
-    return reduced(train::ReduceKind::Max);
-  case train::ScatterKind::Min:
-    return reduced(train::ReduceKind::Min);
-  case train::ScatterKind::Multiply:
-    return reduced(train::ReduceKind::Product);
-  }
-  llvm_unreachable("all kinds are handled");
+  Value apart = liesApart(e, op.getOperand(), function.results[0]);
+  apart ? e.branch(apart, copy) : copy();
 }
 
 void ScatterKernel::emitUpdate(Digit position) {
@@ -220,7 +223,8 @@ void ScatterKernel::emitUpdate(Digit position) {
       Index index = resultIndex(indexed);
       Value old = e.load(function.results[0], index);
       e.store(function.results[0],
-              planning ? Value() : combineUpdate(old, update), index);
+              planning ? Value() : combineUpdate(e.scalars(), op, old, update),
+              index);
     });
   };
   if (op.getIndices().empty())
@@ -228,7 +232,7 @@ void ScatterKernel::emitUpdate(Digit position) {
   e.branch(inside, apply);
 }
 
-FailureOr<KernelShape> emit::emitScatterItems(KernelFunction &function) {
+FailureOr<KernelShape> emit::emitScatterItems(HostFunction &function) {
   auto op = cast<train::ScatterOp>(function.kernel.getAnchor());
   auto results = function.kernel.getBlock().getTerminator()->getOperands();
   if (results.size() != 1 || results[0] != op.getResult())

@@ -11,16 +11,14 @@ using namespace mlir;
 using namespace lockstep;
 using namespace lockstep::emit;
 
-static constexpr int64_t anySize = int64_t(1) << 40;
-
 static Type widen(Type type) {
   auto tensor = cast<RankedTensorType>(type);
   return tensor.getRank() == 0
              ? type
-             : Type(RankedTensorType::get({anySize}, tensor.getElementType()));
+             : Type(RankedTensorType::get({kUpdateSize}, tensor.getElementType()));
 }
 
-static void widen(plan::KernelOp kernel) {
+void emit::widenUpdate(plan::KernelOp kernel) {
   Block &block = kernel.getBlock();
   for (BlockArgument argument : block.getArguments())
     argument.setType(widen(argument.getType()));
@@ -49,11 +47,11 @@ static void widen(plan::KernelOp kernel) {
   }
 }
 
-static FailureOr<KernelShape> emitUpdateItems(KernelFunction &function) {
+static FailureOr<KernelShape> emitUpdateItems(HostFunction &function) {
   ElementEmitter &e = function.emitter;
   auto results = function.kernel.getBlock().getTerminator()->getOperands();
   e.loop(function.begin, function.end, [&](Value i) {
-    Index index{e.makeDigit(i, anySize)};
+    Index index{e.makeDigit(i, kUpdateSize)};
     llvm::SmallVector<Value> elements;
     for (Value result : results)
       elements.push_back(e.emit(result, index));
@@ -67,7 +65,7 @@ FailureOr<KernelShape> emit::emitUpdateKernel(plan::KernelOp kernel,
                                               llvm::StringRef symbol,
                                               ModuleOp module) {
   plan::KernelOp copy = kernel.clone();
-  widen(copy);
+  widenUpdate(copy);
   FailureOr<KernelShape> shape =
       buildKernelFunction(copy, symbol, module, emitUpdateItems);
   copy->erase();
