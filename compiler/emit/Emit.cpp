@@ -17,7 +17,7 @@ public:
   ArtifactEmitter(ModuleOp module, const EmitOptions &options,
                   const WeightStore &weights)
       : module(module), options(options), weights(weights), symbols(module),
-        writer(LOCKSTEP_VERSION) {}
+        writer(LOCKSTEP_VERSION), target(Target::create(options.target)) {}
 
   LogicalResult run(const std::string &path);
   artifact::PlanT plan;
@@ -26,6 +26,7 @@ private:
   LogicalResult addKernels();
   LogicalResult addLibraryKernel(plan::KernelOp kernel, KernelEntry &entry);
   LogicalResult compileGenerated();
+  void findAlignments();
   uint32_t addTable(plan::KernelOp kernel,
                     std::unique_ptr<artifact::KernelT> table);
 
@@ -34,6 +35,7 @@ private:
   const WeightStore &weights;
   SymbolTable symbols;
   runtime::ArtifactWriter writer;
+  std::unique_ptr<Target> target;
   KernelEntries entries;
   SmallVector<GeneratedKernel> generated;
 };
@@ -96,7 +98,7 @@ LogicalResult ArtifactEmitter::addKernels() {
   for (Operation *op : used) {
     auto kernel = cast<plan::KernelOp>(op);
     KernelEntry &entry = entries[kernel.getSymNameAttr()];
-    if (isLibraryKind(kernel.getKind())) {
+    if (target->hasLibrary(kernel.getKind())) {
       if (failed(addLibraryKernel(kernel, entry)))
         return failure();
       continue;
@@ -104,17 +106,48 @@ LogicalResult ArtifactEmitter::addKernels() {
     auto table = std::make_unique<artifact::KernelT>();
     table->symbol = kernel.getSymName().str();
     entry.index = addTable(kernel, std::move(table));
-    generated.push_back({kernel, kernel.getSymName().str(), {}});
+    generated.push_back({kernel, kernel.getSymName().str(), {}, {}});
   }
   return compileGenerated();
+}
+
+/// Where the operands of a kernel lie is known from its launches.
+void ArtifactEmitter::findAlignments() {
+  // Of the arena itself, on every device.
+  constexpr int64_t kArena = 256;
+  llvm::DenseMap<Operation *, GeneratedKernel *> bySymbol;
+  for (GeneratedKernel &kernel : generated) {
+    bySymbol[kernel.kernel] = &kernel;
+    kernel.alignments.assign(kernel.kernel.getArgumentTypes().size() +
+                                 kernel.kernel.getResultTypes().size(),
+                             kArena);
+  }
+  auto include = [](int64_t &alignment, Value operand) {
+    auto buffer = operand.getDefiningOp<plan::BufferOp>();
+    for (int64_t at :
+         {int64_t(buffer.getOffset()), int64_t(buffer.getIterationStride())})
+      alignment = int64_t(llvm::MinAlign(alignment, at));
+  };
+  module.walk([&](plan::LaunchOp launch) {
+    GeneratedKernel *kernel =
+        bySymbol.lookup(symbols.lookup(launch.getKernel()));
+    if (!kernel)
+      return;
+    for (int64_t segment = 0; segment < int64_t(launch.getSegments());
+         ++segment) {
+      size_t next = 0;
+      for (Value input : launch.getSegmentInputs(segment))
+        include(kernel->alignments[next++], input);
+      for (Value output : launch.getSegmentOutputs(segment))
+        include(kernel->alignments[next++], output);
+    }
+  });
 }
 
 LogicalResult ArtifactEmitter::compileGenerated() {
   if (generated.empty())
     return success();
-  std::unique_ptr<Target> target = Target::create(options.target);
-  if (!target)
-    return module.emitError("unknown target '") << options.target << "'";
+  findAlignments();
   loadEmitDialects(*module.getContext());
   std::string object;
   if (failed(target->compile(module, generated, object)))
@@ -124,12 +157,19 @@ LogicalResult ArtifactEmitter::compileGenerated() {
     plan::KernelOp op = kernel.kernel;
     KernelEntry &entry = entries[op.getSymNameAttr()];
     entry.workItems = kernel.shape.workItems;
-    plan.kernels[entry.index]->grain = kernel.shape.grain;
+    artifact::KernelT &table = *plan.kernels[entry.index];
+    table.grain = kernel.shape.grain;
+    table.threads = kernel.shape.threads;
+    table.shared_bytes = kernel.shape.sharedBytes;
+    table.items_per_block = kernel.shape.itemsPerBlock;
+    table.segmented = kernel.shape.segmented;
   }
   return success();
 }
 
 LogicalResult ArtifactEmitter::run(const std::string &path) {
+  if (!target)
+    return module.emitError("unknown target '") << options.target << "'";
   plan.ranks = options.ranks;
   module.walk([&](dist::MeshOp mesh) { plan.ranks = mesh.getNumRanks(); });
   if (failed(addKernels()))
@@ -144,6 +184,8 @@ LogicalResult ArtifactEmitter::run(const std::string &path) {
   plan.communicators = tables.getCommunicators().take();
   if (failed(addRecipe(module, options, plan)))
     return failure();
+  if (std::string tool = target->getToolVersion(); !tool.empty())
+    plan.options.push_back(tool);
   Status written = writer.write(plan, path);
   if (!written.ok())
     return module.emitError(written.toString());

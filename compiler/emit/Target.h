@@ -15,6 +15,9 @@ struct GeneratedKernel {
   plan::KernelOp kernel;
   std::string symbol;
   KernelShape shape;
+  /// Bytes of which each operand's address is a multiple in every launch:
+  /// arguments, then results. Empty: of its element's size.
+  llvm::SmallVector<int64_t> alignments;
 };
 
 /// Turns generated kernels into the code section of an artifact.
@@ -22,12 +25,19 @@ class Target {
 public:
   virtual ~Target() = default;
 
-  /// The target of this name (x86-64-v3, x86-64-v4, native: the higher of these
-  /// that this machine has); null for a name that is none.
+  /// The target of this name: x86-64-v3, x86-64-v4, native (the higher of these
+  /// that this machine has), sm_80, sm_90a, sm_100a; null for another name.
   static std::unique_ptr<Target> create(llvm::StringRef name);
 
-  /// Name of the code section: the instruction set that the code needs.
+  /// Name of the code section: the instruction set that the code needs. Known
+  /// after compile.
   virtual llvm::StringRef getName() const = 0;
+  /// True for kinds of kernels that the runtime's library computes on the
+  /// target; the others are generated.
+  virtual bool hasLibrary(plan::KernelKind kind) const = 0;
+  /// The tool outside of the compiler that made the code, with its version, for
+  /// the artifact's hash; empty where there is none.
+  virtual std::string getToolVersion() const { return {}; }
   /// Compiles all kernels into one self-contained object and sets their shapes.
   /// The same kernels give the same bytes. Errors are emitted at the kernels,
   /// or at `module` where they belong to none.

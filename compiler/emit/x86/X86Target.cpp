@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/emit/x86/X86Target.h"
+#include "compiler/emit/library/LibraryKernels.h"
 #include "compiler/emit/x86/LowerToLLVM.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/LegacyPassManager.h"
@@ -31,12 +32,16 @@ static bool hostHasV4() {
       [&](llvm::StringRef name) { return features.lookup(name); });
 }
 
-std::unique_ptr<Target> Target::create(llvm::StringRef name) {
+std::unique_ptr<X86Target> X86Target::create(llvm::StringRef name) {
   if (name == "native")
     name = hostHasV4() ? "x86-64-v4" : "x86-64-v3";
   if (name != "x86-64-v3" && name != "x86-64-v4")
     return nullptr;
   return std::make_unique<X86Target>(name);
+}
+
+bool X86Target::hasLibrary(plan::KernelKind kind) const {
+  return isLibraryKind(kind);
 }
 
 static void initializeX86() {

@@ -10,7 +10,11 @@ namespace lockstep::emit {
 class X86Target : public Target {
 public:
   explicit X86Target(llvm::StringRef level) : level(level) {}
+  /// x86-64-v3, x86-64-v4, native; null for another name.
+  static std::unique_ptr<X86Target> create(llvm::StringRef name);
+
   llvm::StringRef getName() const override { return level; }
+  bool hasLibrary(plan::KernelKind kind) const override;
   mlir::LogicalResult compile(mlir::ModuleOp module,
                               llvm::MutableArrayRef<GeneratedKernel> kernels,
                               std::string &object) override;

@@ -1,0 +1,35 @@
+//===- NvptxTarget.h - NVIDIA GPUs -----------------------------*- C++ -*-===//
+#ifndef LOCKSTEP_COMPILER_EMIT_NVPTX_NVPTXTARGET_H
+#define LOCKSTEP_COMPILER_EMIT_NVPTX_NVPTXTARGET_H
+
+#include "compiler/emit/Target.h"
+
+namespace lockstep::emit {
+
+/// sm_80, sm_90a or sm_100a. The code section is a cubin where the CUDA
+/// toolkit's ptxas is at hand, else PTX, which the driver compiles when the
+/// artifact is loaded, if the user allows it.
+class NvptxTarget : public Target {
+public:
+  explicit NvptxTarget(llvm::StringRef chip) : chip(chip), section(chip) {}
+
+  llvm::StringRef getName() const override { return section; }
+  bool hasLibrary(plan::KernelKind kind) const override;
+  std::string getToolVersion() const override;
+  mlir::LogicalResult compile(mlir::ModuleOp module,
+                              llvm::MutableArrayRef<GeneratedKernel> kernels,
+                              std::string &object) override;
+
+  /// The PTX of the kernels, whether or not there is a ptxas.
+  mlir::LogicalResult
+  compileToPtx(mlir::ModuleOp module,
+               llvm::MutableArrayRef<GeneratedKernel> kernels,
+               std::string &ptx);
+
+private:
+  std::string chip, section;
+};
+
+} // namespace lockstep::emit
+
+#endif
