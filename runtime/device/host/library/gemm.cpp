@@ -1,13 +1,16 @@
-// Matrix products through OpenBLAS and oneDNN. Transposes are strides; batches
+// Matrix products: f32 on AMX tiles where the processor has them and the shape
+// fills them, else through OpenBLAS and oneDNN. Transposes are strides; batches
 // that are one larger product are folded into it when the kernel is prepared.
 #include "runtime/device/host/library/gemm_shape.h"
 #include "runtime/device/host/library/library_kernel.h"
 #include "runtime/device/host/library/sgemm.h"
 #include "runtime/device/host/library/strided.h"
+#include "runtime/device/host/library/tile_product.h"
 #include "runtime/device/host/parallel.h"
 
 #include <algorithm>
 #include <cblas.h>
+#include <optional>
 
 namespace lockstep::runtime {
 
@@ -42,6 +45,24 @@ void callBlas(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int64_t m, int64_t n,
               ldc);
 }
 
+/// The product on tiles, where that is faster.
+std::optional<TileProduct> onTiles(const GemmShape &s) {
+  constexpr int64_t most = int64_t(1) << 31;
+  auto elements = operandElements(s);
+  if (s.dtype != "f32" || !tilesAreFaster(s.m, s.n, s.k) ||
+      *std::max_element(elements.begin(), elements.end()) > most)
+    return std::nullopt;
+  TileProduct p{Offsets::strided(s.m, s.a.row),
+                Offsets::strided(s.k, s.a.column),
+                Offsets::strided(s.n, s.b.column),
+                Offsets::strided(s.k, s.b.row),
+                Offsets::strided(s.m, s.c.row),
+                Offsets::strided(s.n, s.c.column),
+                float(s.alpha),
+                float(s.beta)};
+  return p;
+}
+
 template <typename T> class Gemm final : public LibraryKernel {
 public:
   explicit Gemm(GemmShape shape);
@@ -54,6 +75,7 @@ private:
                     const MatrixStrides &strides, Layout &layout) const;
 
   GemmShape s;
+  std::optional<TileProduct> tiles;
   std::vector<int64_t> bytes;
   std::vector<int64_t> aOffsets, bOffsets, cOffsets;
 };
@@ -62,6 +84,7 @@ template <typename T> Gemm<T>::Gemm(GemmShape shape) : s(std::move(shape)) {
   for (int64_t elements : operandElements(s))
     bytes.push_back(elements * int64_t(sizeof(T)));
   foldBatch(s);
+  tiles = onTiles(s);
   int64_t count = 1;
   for (int64_t size : s.batch)
     count *= size;
@@ -97,6 +120,9 @@ const T *Gemm<T>::readable(int slot, const T *source, int64_t rows,
 
 template <typename T>
 void Gemm<T>::product(const T *a, const T *b, T *c) const {
+  if constexpr (std::is_same_v<T, float>)
+    if (tiles)
+      return tiles->run(a, b, c);
   Layout la, lb, lc = layoutOf(s.m, s.n, s.c);
   a = readable(0, a, s.m, s.k, s.a, la);
   b = readable(1, b, s.k, s.n, s.b, lb);
