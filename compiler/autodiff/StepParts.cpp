@@ -30,6 +30,9 @@ static void addVocabulary(std::optional<Vocabulary> vocabulary, bool isLabel,
     return;
   attributes.push_back(builder.getNamedAttr(
       kVocabularyAttr, builder.getI64IntegerAttr(vocabulary->size)));
+  if (vocabulary->fromEnd)
+    attributes.push_back(
+        builder.getNamedAttr(kFromEndAttr, builder.getUnitAttr()));
   if (isLabel && vocabulary->ignored)
     attributes.push_back(builder.getNamedAttr(
         kIgnoredLabelAttr, builder.getI64IntegerAttr(*vocabulary->ignored)));

@@ -1,6 +1,7 @@
 //===- Vocabulary.cpp - Which integers an input may hold ------------------===//
 #include "compiler/autodiff/Vocabulary.h"
 #include "dialects/train/Train.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -11,7 +12,8 @@ using namespace lockstep::train;
 
 Vocabulary Vocabulary::intersect(const Vocabulary &other) const {
   return {std::min(size, other.size),
-          ignored == other.ignored ? ignored : std::nullopt};
+          ignored == other.ignored ? ignored : std::nullopt,
+          fromEnd && other.fromEnd};
 }
 
 static int64_t sizeOf(Value tensor, int64_t dim) {
@@ -59,16 +61,49 @@ static bool isMovement(OpOperand &use) {
       .Default([](Operation *) { return false; });
 }
 
+/// Whether the value is this integer everywhere.
+static bool isSplatOf(Value value, int64_t integer) {
+  DenseIntElementsAttr constant;
+  return matchPattern(value, m_Constant(&constant)) && constant.isSplat() &&
+         constant.getSplatValue<APInt>().getSExtValue() == integer;
+}
+
+/// What import makes of indices that may count from the end: select(x < 0,
+/// x + size, x). The range of x that the uses of the result allow, where `use`
+/// is x as the last operand.
+static std::optional<Vocabulary> ofIndexFromEnd(OpOperand &use) {
+  auto select = dyn_cast<SelectOp>(use.getOwner());
+  if (!select || use.getOperandNumber() != 2)
+    return std::nullopt;
+  auto isNegative = select.getPred().getDefiningOp<CompareOp>();
+  auto moved = select.getOnTrue().getDefiningOp<AddOp>();
+  DenseIntElementsAttr size;
+  if (!isNegative || isNegative.getDirection() != CompareDirection::LT ||
+      isNegative.getLhs() != use.get() || !isSplatOf(isNegative.getRhs(), 0) ||
+      !moved || moved.getLhs() != use.get() ||
+      !matchPattern(moved.getRhs(), m_Constant(&size)) || !size.isSplat())
+    return std::nullopt;
+  std::optional<Vocabulary> moves = findVocabulary(select.getResult());
+  if (!moves || moves->size != size.getSplatValue<APInt>().getSExtValue())
+    return std::nullopt;
+  return Vocabulary{moves->size, std::nullopt, /*fromEnd=*/true};
+}
+
 std::optional<Vocabulary> autodiff::findVocabulary(Value integers) {
   std::optional<Vocabulary> found;
   llvm::SetVector<Value> holders;
   holders.insert(integers);
   for (size_t i = 0; i < holders.size(); ++i)
     for (OpOperand &use : holders[i].getUses()) {
-      if (std::optional<Vocabulary> own = ofUse(use))
-        found = found ? found->intersect(*own) : *own;
-      else if (isMovement(use))
+      if (isMovement(use)) {
         holders.insert(use.getOwner()->getResult(0));
+        continue;
+      }
+      std::optional<Vocabulary> own = ofUse(use);
+      if (!own)
+        own = ofIndexFromEnd(use);
+      if (own)
+        found = found ? found->intersect(*own) : *own;
     }
   return found;
 }

@@ -14,10 +14,11 @@
 
 namespace lockstep::autodiff {
 
-/// Values lie in [0, size), or are `ignored`.
+/// Values lie in [0, size), with `fromEnd` in [-size, size), or are `ignored`.
 struct Vocabulary {
   int64_t size;
   std::optional<int64_t> ignored;
+  bool fromEnd = false;
 
   /// What both allow.
   Vocabulary intersect(const Vocabulary &other) const;

@@ -40,6 +40,9 @@ inline constexpr llvm::StringLiteral kAccumulationStepsAttr =
 /// Input or label argument (i64): its values lie in [0, vocabulary), as rows of
 /// an embedding or classes of a loss.
 inline constexpr llvm::StringLiteral kVocabularyAttr = "train.vocabulary";
+/// Argument with a vocabulary (unit): negative values count from the end, as
+/// indices of a tensor do, so that values lie in [-vocabulary, vocabulary).
+inline constexpr llvm::StringLiteral kFromEndAttr = "train.from_end";
 /// Label argument with a vocabulary (i64): this value is allowed as well.
 inline constexpr llvm::StringLiteral kIgnoredLabelAttr = "train.ignored_label";
 /// @step (string): cross_entropy, mse or output:I; sgd, adam or adamw. For

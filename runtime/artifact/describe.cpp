@@ -215,7 +215,11 @@ void Describer::inputs(const ProgramT &program) {
     if (input->whole)
       note("whole on every rank");
     if (input->vocabulary)
-      note("below " + std::to_string(input->vocabulary));
+      note(std::to_string(input->least) + " to " +
+           std::to_string(input->vocabulary - 1) +
+           (input->is_labels && input->ignore_index < 0
+                ? " or " + std::to_string(input->ignore_index)
+                : ""));
     table.row({input->name, nameOf(input->dtype),
                shapeText(input->global_shape), shapeText(input->local_shape),
                std::to_string(input->offset), notes});

@@ -144,7 +144,7 @@ Status convertElements(const std::byte *source, DType from,
   bool checked = input.vocabulary > 0;
   for (int64_t i = 0; i < count; ++i) {
     int64_t value = loadInteger(source, from, i);
-    bool inside = !checked || (value >= 0 && value < vocabulary) ||
+    bool inside = !checked || (value >= input.least && value < vocabulary) ||
                   (input.is_labels && value == input.ignore_index);
     if (!inside)
       return inputError("value " + std::to_string(value) + " of '" +

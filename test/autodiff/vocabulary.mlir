@@ -6,6 +6,7 @@
 // CHECK-LABEL: func.func @step
 // CHECK-SAME: {train.name = "edges", train.role = #train.role<input>, train.vocabulary = 8 : i64}
 // CHECK-SAME: {train.name = "ids", train.role = #train.role<input>, train.vocabulary = 5 : i64}
+// CHECK-SAME: {train.from_end, train.name = "rows", train.role = #train.role<input>, train.vocabulary = 8 : i64}
 // CHECK-SAME: {train.name = "shifted", train.role = #train.role<input>}
 // CHECK-SAME: {train.ignored_label = -7 : i64, train.name = "y", train.role = #train.role<label>, train.vocabulary = 4 : i64}
 // CHECK-LABEL: func.func @eval
@@ -19,6 +20,7 @@ func.func @forward(%w: tensor<6x4xf32> {train.role = #train.role<parameter>, tra
                    %v: tensor<5x4xf32> {train.role = #train.role<parameter>, train.name = "v"},
                    %edges: tensor<8x1xi64> {train.role = #train.role<input>, train.name = "edges"},
                    %ids: tensor<4x2xi32> {train.role = #train.role<input>, train.name = "ids"},
+                   %rows: tensor<8xi64> {train.role = #train.role<input>, train.name = "rows"},
                    %shifted: tensor<4x2xi64> {train.role = #train.role<input>, train.name = "shifted"})
     -> (tensor<8x4xf32> {train.role = #train.role<output>, train.name = "output:0"}) {
   %long = train.convert %ids : tensor<4x2xi32> -> tensor<4x2xi64>
@@ -34,5 +36,11 @@ func.func @forward(%w: tensor<6x4xf32> {train.role = #train.role<parameter>, tra
   %6 = train.add %3, %5 : tensor<8x4xf32>
   %column = train.reshape %edges : tensor<8x1xi64> -> tensor<8xi64>
   %7 = train.gather %6[%column] dims [0] batch 0 : tensor<8x4xf32>, tensor<8xi64>
-  return %7 : tensor<8x4xf32>
+  %zero = train.constant dense<0> : tensor<8xi64>
+  %size = train.constant dense<8> : tensor<8xi64>
+  %negative = train.compare lt %rows, %zero : tensor<8xi64>
+  %moved = train.add %rows, %size : tensor<8xi64>
+  %index = train.select %negative, %moved, %rows : tensor<8xi1>, tensor<8xi64>
+  %8 = train.gather %7[%index] dims [0] batch 0 : tensor<8x4xf32>, tensor<8xi64>
+  return %8 : tensor<8x4xf32>
 }

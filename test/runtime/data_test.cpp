@@ -361,6 +361,28 @@ TEST_CASE("labels may be the ignored index") {
   CHECK(convert().what() == "value 1099511627776 of 'y' does not fit I32");
 }
 
+TEST_CASE("indices may count from the end where the model lets them") {
+  artifact::InputT input;
+  input.name = "edges";
+  input.dtype = artifact::DType::I64;
+  input.vocabulary = 10;
+  int64_t value = -1, out = 0;
+  auto convert = [&] {
+    return convertElements(reinterpret_cast<std::byte *>(&value), DType::I64,
+                           input, reinterpret_cast<std::byte *>(&out), 1);
+  };
+  CHECK(!convert().ok());
+  input.least = -10;
+  CHECK(convert().ok());
+  CHECK(out == -1);
+  value = -10;
+  CHECK(convert().ok());
+  value = -11;
+  CHECK(!convert().ok());
+  value = 10;
+  CHECK(!convert().ok());
+}
+
 TEST_CASE("synthetic data lies in the vocabulary and its labels match") {
   auto batchOf = [](uint32_t ranks, int rank, size_t index) {
     TokenPlan plan(ranks, 1, LabelsRule::NextToken, 8, 4, 50);

@@ -138,6 +138,8 @@ LogicalResult ProgramTables::addBuffer(plan::BufferOp buffer,
   if (auto vocabulary =
           buffer->getAttrOfType<IntegerAttr>(train::kVocabularyAttr))
     input->vocabulary = vocabulary.getInt();
+  if (buffer->hasAttr(train::kFromEndAttr))
+    input->least = -input->vocabulary;
   if (auto ignored =
           buffer->getAttrOfType<IntegerAttr>(train::kIgnoredLabelAttr))
     input->ignore_index = ignored.getInt();
