@@ -10,6 +10,7 @@
 #include "compiler/driver/Diagnostics.h"
 #include "compiler/driver/Registration.h"
 #include "compiler/emit/Emit.h"
+#include "compiler/emit/Target.h"
 #include "compiler/fuse/Passes.h"
 #include "compiler/import/Import.h"
 #include "compiler/import/pt2/Reader.h"
@@ -33,7 +34,8 @@ namespace {
 class Compilation {
 public:
   explicit Compilation(const CompileOptions &options)
-      : options(options), context(makeRegistry()), diagnostics(context) {}
+      : options(options), context(makeRegistry()), diagnostics(context),
+        target(emit::Target::create(options.target)) {}
 
   Status run();
 
@@ -62,6 +64,7 @@ private:
   const CompileOptions &options;
   MLIRContext context;
   DiagnosticCollector diagnostics;
+  std::unique_ptr<emit::Target> target;
   OwningOpRef<ModuleOp> module;
   std::optional<WeightStore> weights;
 };
@@ -82,6 +85,10 @@ Status Compilation::checkOptions() const {
                       " needs --total-steps above --warmup-steps");
   if (options.nesterov && options.momentum <= 0)
     return usageError("--nesterov needs --momentum");
+  if (!target)
+    return usageError("there is no target '" + options.target + "'")
+        .remedy("give --target x86-64-v3, x86-64-v4, native, sm_80, sm_90a or "
+                "sm_100a");
   if (!options.from)
     return options.model.empty() ? Status::success()
                                  : usageError("--model needs --compile-from");
@@ -192,9 +199,12 @@ void Compilation::addPasses(Phase phase, PassManager &manager) const {
     buildPartitionPipeline(manager, partition);
     break;
   }
-  case Phase::Fuse:
-    fuse::buildFusePipeline(manager);
+  case Phase::Fuse: {
+    fuse::FusePipelineOptions fusion;
+    fusion.gpu = target->isGpu();
+    fuse::buildFusePipeline(manager, fusion);
     break;
+  }
   case Phase::Schedule: {
     schedule::SchedulePipelineOptions schedule;
     schedule.memoryLimit = options.memoryLimit;

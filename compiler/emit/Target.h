@@ -32,6 +32,8 @@ public:
   /// Name of the code section: the instruction set that the code needs. Known
   /// after compile.
   virtual llvm::StringRef getName() const = 0;
+  /// Whether kernels run on a GPU: fuse and schedule choose by it.
+  virtual bool isGpu() const { return false; }
   /// True for kinds of kernels that the runtime's library computes on the
   /// target; the others are generated.
   virtual bool hasLibrary(plan::KernelKind kind) const = 0;

@@ -16,9 +16,10 @@ using namespace lockstep;
 
 /// Composites that are kernels of their own, or are handled by a later pass of
 /// the stage.
-static bool staysWhole(Operation *op) {
-  return isa<train::AttentionOp, train::AttentionGradientOp, train::SgdOp,
-             train::AdamOp, train::GlobalNormOp>(op);
+static bool staysWhole(Operation *op, bool attention) {
+  if (isa<train::AttentionOp, train::AttentionGradientOp>(op))
+    return !attention;
+  return isa<train::SgdOp, train::AdamOp, train::GlobalNormOp>(op);
 }
 
 static void decompose(train::DecomposableOpInterface op) {
@@ -108,7 +109,7 @@ static void gatherContracted(train::DotGeneralOp dot) {
 
 /// What the composite was made of may itself be composite or in need of a turn,
 /// so the walk repeats until nothing changes.
-static bool decomposeOnce(ModuleOp module) {
+static bool decomposeOnce(ModuleOp module, bool attention) {
   SmallVector<Operation *> work;
   module.walk([&](Operation *op) {
     bool turns =
@@ -122,7 +123,7 @@ static bool decomposeOnce(ModuleOp module) {
                 [](auto dot) { return !isFoldable(dot); })
             .Default([](auto) { return false; });
     if (turns || isa<train::StopGradientOp>(op) || fuse::needsLeadingForm(op) ||
-        (isa<train::DecomposableOpInterface>(op) && !staysWhole(op)))
+        (isa<train::DecomposableOpInterface>(op) && !staysWhole(op, attention)))
       work.push_back(op);
   });
   for (Operation *op : work) {
@@ -151,8 +152,10 @@ static bool decomposeOnce(ModuleOp module) {
 namespace {
 
 struct FuseDecompose : fuse::impl::FuseDecomposePassBase<FuseDecompose> {
+  using Base::Base;
+
   void runOnOperation() override {
-    while (decomposeOnce(getOperation())) {
+    while (decomposeOnce(getOperation(), attention)) {
     }
   }
 };

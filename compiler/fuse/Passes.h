@@ -5,6 +5,7 @@
 #include "dialects/dist/Dist.h"
 #include "dialects/plan/Plan.h"
 #include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassOptions.h"
 
 namespace lockstep::fuse {
 
@@ -14,9 +15,19 @@ namespace lockstep::fuse {
 #define GEN_PASS_REGISTRATION
 #include "compiler/fuse/FusePasses.h.inc"
 
+/// What the stage must know of the target.
+struct FusePipelineOptions : mlir::PassPipelineOptions<FusePipelineOptions> {
+  Option<bool> gpu{
+      *this, "gpu",
+      llvm::cl::desc("For GPUs: attention is made of products and softmax, "
+                     "tall column sums are cut to keep all processors busy"),
+      llvm::cl::init(false)};
+};
+
 /// Input: functions of `train` operations on local shapes and `dist`
 /// collectives. Output: plan.kernel symbols, and functions of calls.
-void buildFusePipeline(mlir::OpPassManager &manager);
+void buildFusePipeline(mlir::OpPassManager &manager,
+                       const FusePipelineOptions &options);
 
 /// Registers the passes and `lockstep-fuse-pipeline`.
 void registerFuse();

@@ -8,12 +8,14 @@ def FuseDecomposePass : Pass<"lockstep-fuse-decompose", "::mlir::ModuleOp"> {
   let summary = "Replaces composite operations that have no kernel of their own by primitive ones";
   let description = [{
     Norms, softmax, losses, embeddings become pointwise operations, broadcasts, reduces, gathers and scatters, which later passes group into
-    loop kernels. What has a library kernel or a kernel kind stays: attention and its gradient, sgd, adam, global_norm.
+    loop kernels. What has a library kernel or a kernel kind stays: attention and its gradient (unless `attention` says otherwise), sgd, adam,
+    global_norm.
     Sorts, cumulative operations and arg_reduce are turned to the last dimension. `dist.local_slice` becomes a gather by
     `dist.coordinate`; collectives along an inner dimension, and all_to_all, become such along the leading one, which is what the runtime does, and
     transposes. Examples: test/fuse/decompose.mlir, test/fuse/collectives.mlir.
   }];
   let dependentDialects = ["::lockstep::train::TrainDialect", "::lockstep::dist::DistDialect"];
+  let options = [Option<"attention", "attention", "bool", "false", "Attention becomes products and softmax, for targets that have no kernel of it">];
 }
 
 def FuseSplitReductionsPass : Pass<"lockstep-fuse-split-reductions", "::mlir::ModuleOp"> {
@@ -21,10 +23,12 @@ def FuseSplitReductionsPass : Pass<"lockstep-fuse-split-reductions", "::mlir::Mo
   let description = [{
     A kernel is parallel over what it does not reduce, so a sum over everything would run on one thread. The first step reduces chunks whose
     size depends on the shape alone (so the result does not depend on the number of threads), the second their results.
-    `train.global_norm` becomes chunked sums of squares of each operand, joined in one buffer, and one final sum. Example: test/fuse/split-reductions.mlir.
+    `train.global_norm` becomes chunked sums of squares of each operand, joined in one buffer, and one final sum. With
+    `column-blocks`, a reduction of leading dimensions to few columns is cut likewise, along its rows. Example: test/fuse/split-reductions.mlir.
   }];
   let dependentDialects = ["::lockstep::train::TrainDialect", "::lockstep::plan::PlanDialect"];
-  let options = [Option<"threshold", "threshold", "int64_t", "16384", "Most elements that one reduction to an element combines in one step">];
+  let options = [Option<"threshold", "threshold", "int64_t", "16384", "Most elements that one reduction to an element combines in one step">,
+                 Option<"columnBlocks", "column-blocks", "int64_t", "0", "Blocks of 32 columns that a reduction should have for a GPU, counting each piece of a column; 0: columns stay whole">];
 }
 
 def FuseLayoutsPass : Pass<"lockstep-fuse-layouts", "::mlir::ModuleOp"> {

@@ -7,9 +7,17 @@
 using namespace mlir;
 using namespace lockstep;
 
-void fuse::buildFusePipeline(OpPassManager &manager) {
-  manager.addPass(createFuseDecomposePass());
-  manager.addPass(createFuseSplitReductionsPass());
+/// Twice as many as the processors of a large GPU.
+static constexpr int64_t kColumnBlocks = 264;
+
+void fuse::buildFusePipeline(OpPassManager &manager,
+                             const FusePipelineOptions &options) {
+  FuseDecomposePassOptions decompose;
+  decompose.attention = options.gpu;
+  manager.addPass(createFuseDecomposePass(decompose));
+  FuseSplitReductionsPassOptions split;
+  split.columnBlocks = options.gpu ? kColumnBlocks : 0;
+  manager.addPass(createFuseSplitReductionsPass(split));
   // Decompositions of several operations share masks, converted operands and
   // statistics.
   manager.addPass(createCanonicalizerPass());
@@ -21,7 +29,7 @@ void fuse::buildFusePipeline(OpPassManager &manager) {
 
 void fuse::registerFuse() {
   registerFusePasses();
-  PassPipelineRegistration<>(
+  PassPipelineRegistration<FusePipelineOptions>(
       "lockstep-fuse-pipeline", "Fuses local operations into kernels",
-      [](OpPassManager &manager) { buildFusePipeline(manager); });
+      buildFusePipeline);
 }

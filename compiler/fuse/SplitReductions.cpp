@@ -82,6 +82,52 @@ static void splitReduce(train::ReduceOp op, int64_t threshold) {
   op.erase();
 }
 
+/// Columns that one block of a GPU's threads takes (emit/nvptx/ColumnGrid.cpp).
+static constexpr int64_t kColumnsPerBlock = 32;
+/// Rows that are worth a block.
+static constexpr int64_t kLeastRows = 128;
+
+/// Rows of one piece of the columns of `op`, a divisor of them all; 0 where the
+/// columns stay whole.
+static int64_t findRowsPerPiece(train::ReduceOp op, int64_t columnBlocks) {
+  auto shape = train::getShape(op.getOperand());
+  auto dims = op.getDimensions();
+  if (dims.empty() || dims.size() == shape.size())
+    return 0;
+  int64_t rows = 1;
+  for (auto [i, dim] : llvm::enumerate(dims)) {
+    if (dim != static_cast<int64_t>(i))
+      return 0;
+    rows *= shape[dim];
+  }
+  int64_t columns = train::getTensorType(op.getResult()).getNumElements();
+  int64_t blocks = llvm::divideCeil(columns, kColumnsPerBlock);
+  int64_t pieces = llvm::divideCeil(columnBlocks, blocks);
+  if (pieces < 2 || rows < 2 * kLeastRows)
+    return 0;
+  int64_t wanted = std::max(kLeastRows, rows / pieces);
+  return findChunk(rows, wanted / 4, wanted);
+}
+
+/// The rows in pieces of `rows`, each reduced, then the pieces.
+static void splitColumns(train::ReduceOp op, int64_t rows) {
+  OpBuilder builder(op);
+  train::TensorBuilder b(builder, op.getLoc());
+  Value operand = op.getOperand();
+  Type type = train::getElementType(operand);
+  if (op.getKind() == train::ReduceKind::Sum)
+    operand = b.convertToCompute(operand);
+  auto kept = train::getShape(op.getResult());
+  int64_t all = train::getTensorType(operand).getNumElements() /
+                train::getTensorType(op.getResult()).getNumElements();
+  SmallVector<int64_t> shape{all / rows, rows};
+  llvm::append_range(shape, kept);
+  Value partials = b.reduce(op.getKind(), b.reshape(operand, shape), {1});
+  Value result = b.convert(b.reduce(op.getKind(), partials, {0}), type);
+  op.getResult().replaceAllUsesWith(result);
+  op.erase();
+}
+
 namespace {
 
 struct FuseSplitReductions
@@ -104,6 +150,15 @@ struct FuseSplitReductions
     });
     for (train::ReduceOp op : reduces)
       splitReduce(op, threshold);
+    if (columnBlocks == 0)
+      return;
+    SmallVector<std::pair<train::ReduceOp, int64_t>> columns;
+    getOperation().walk([&](train::ReduceOp op) {
+      if (int64_t rows = findRowsPerPiece(op, columnBlocks))
+        columns.push_back({op, rows});
+    });
+    for (auto [op, rows] : columns)
+      splitColumns(op, rows);
   }
 };
 

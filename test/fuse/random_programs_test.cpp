@@ -270,7 +270,7 @@ TEST_CASE("random programs compute the same after fuse and after schedule") {
     Feeds expected = run(*module, feeds);
 
     PassManager fuse(&context);
-    fuse::buildFusePipeline(fuse);
+    fuse::buildFusePipeline(fuse, fuse::FusePipelineOptions());
     REQUIRE(succeeded(fuse.run(*module)));
     Status fused = compareFeeds(run(*module, feeds), expected, 1e-4);
     INFO(fused.toString());

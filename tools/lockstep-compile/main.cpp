@@ -151,9 +151,11 @@ static void addClusterFlags(CLI::App &app, CompileOptions &o) {
                  "the cluster (docs/topologies); default: one box with that "
                  "many CPU ranks")
       ->group(group);
-  app.add_option("--target", o.target, "x86-64-v3 | x86-64-v4 | native")
+  app.add_option("--target", o.target,
+                 "x86-64-v3 | x86-64-v4 | native | sm_80 | sm_90a | sm_100a")
       ->group(group)
-      ->check(CLI::IsMember({"x86-64-v3", "x86-64-v4", "native"}))
+      ->check(CLI::IsMember(
+          {"x86-64-v3", "x86-64-v4", "native", "sm_80", "sm_90a", "sm_100a"}))
       ->capture_default_str();
   app.add_option("--memory-limit", o.memoryLimit,
                  "bytes per rank that must suffice (suffixes KiB, MiB, GiB)")

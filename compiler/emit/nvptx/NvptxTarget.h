@@ -14,6 +14,7 @@ public:
   explicit NvptxTarget(llvm::StringRef chip) : chip(chip), section(chip) {}
 
   llvm::StringRef getName() const override { return section; }
+  bool isGpu() const override { return true; }
   bool hasLibrary(plan::KernelKind kind) const override;
   std::string getToolVersion() const override;
   mlir::LogicalResult compile(mlir::ModuleOp module,
