@@ -7,12 +7,13 @@
 namespace lockstep::runtime {
 
 void Profile::add(const std::string &name, Clock::duration time, double flops,
-                  double bytes) {
+                  double bytes, double floor) {
   Row &row = rows[name];
   row.calls += 1;
   row.time += time;
   row.flops += flops;
   row.bytes += bytes;
+  row.floor += floor;
 }
 
 std::string Profile::table() const {
@@ -22,10 +23,14 @@ std::string Profile::table() const {
                                           : a.first < b.first;
   });
   double total = 0;
-  for (const auto &[name, row] : sorted)
+  bool floors = false;
+  for (const auto &[name, row] : sorted) {
     total += std::chrono::duration<double>(row.time).count();
+    floors |= row.floor > 0;
+  }
   std::string text =
-      "   calls    total ms     mean us  share   GFLOP/s      GB/s  kernel\n";
+      "   calls    total ms     mean us  share   GFLOP/s      GB/s  ";
+  text += floors ? "floor   kernel\n" : "kernel\n";
   for (const auto &[name, row] : sorted) {
     double seconds = std::chrono::duration<double>(row.time).count();
     double perSecond = seconds > 0 ? 1e-9 / seconds : 0;
@@ -35,7 +40,13 @@ std::string Profile::table() const {
              seconds * 1e6 / double(row.calls),
              total > 0 ? 100 * seconds / total : 0, row.flops * perSecond,
              row.bytes * perSecond);
-    text += line + name + "\n";
+    text += line;
+    if (floors) {
+      snprintf(line, sizeof(line), "%5.1f%%  ",
+               seconds > 0 ? 100 * row.floor / seconds : 0);
+      text += line;
+    }
+    text += name + "\n";
   }
   return text;
 }

@@ -13,19 +13,21 @@ class Profile {
 public:
   using Clock = std::chrono::steady_clock;
 
+  /// `floor`: seconds that the device needs at least, 0 when not known.
   void add(const std::string &name, Clock::duration time, double flops,
-           double bytes);
+           double bytes, double floor = 0);
   void clear() { rows.clear(); }
   bool empty() const { return rows.empty(); }
 
-  /// A table, slowest first: calls, total and mean time, share, GFLOP/s, GB/s.
+  /// A table, slowest first: calls, total and mean time, share, GFLOP/s, GB/s,
+  /// and, where floors are known, the floor in percent of the time.
   std::string table() const;
 
 private:
   struct Row {
     int64_t calls = 0;
     Clock::duration time{};
-    double flops = 0, bytes = 0;
+    double flops = 0, bytes = 0, floor = 0;
   };
   std::map<std::string, Row> rows;
 };

@@ -2,6 +2,7 @@
 #include "runtime/artifact/types.h"
 #include "runtime/device/host/host_device.h"
 #include "runtime/device/host/parallel.h"
+#include "runtime/executor/cuda_executor.h"
 #include "runtime/executor/host_executor.h"
 #include "runtime/executor/schedule.h"
 #include "runtime/safetensors/safetensors.h"
@@ -79,25 +80,63 @@ double Hyperparameters::learningRateAt(int64_t step) const {
   return learningRate(schedule, lr == values.end() ? 0 : lr->second, step);
 }
 
+/// The code sections say what an artifact is for.
+static bool runsOnGpu(const ArtifactReader &artifact) {
+  const std::vector<CodeSection> &code = artifact.code();
+  return std::any_of(code.begin(), code.end(), [](const CodeSection &section) {
+    return cuda::isCudaTarget(section.target);
+  });
+}
+
 StatusOr<std::unique_ptr<Session>>
 Session::create(const ArtifactReader &artifact, Collectives &collectives,
                 Hyperparameters hyperparameters, SessionOptions options) {
   std::unique_ptr<Session> session(
       new Session(artifact, std::move(hyperparameters), std::move(options)));
   session->rank = collectives.rank();
-  LOCKSTEP_RETURN_IF_ERROR(session->openDevice(collectives));
+  int64_t bytes = 0;
+  for (const auto &program : artifact.plan().programs)
+    bytes = std::max(bytes, program->arena_bytes);
+  LOCKSTEP_RETURN_IF_ERROR(runsOnGpu(artifact)
+                               ? session->openGpu(bytes)
+                               : session->openHost(bytes, collectives));
   return session;
 }
 
-Status Session::openDevice(Collectives &collectives) {
-  int64_t bytes = 0;
-  for (const auto &program : plan().programs)
-    bytes = std::max(bytes, program->arena_bytes);
+Session::Session(const ArtifactReader &artifact,
+                 Hyperparameters hyperparameters, SessionOptions options)
+    : artifact(artifact), hyperparameters(std::move(hyperparameters)),
+      options(std::move(options)) {}
+
+Session::~Session() = default;
+
+Status Session::openHost(int64_t arenaBytes, Collectives &collectives) {
   LOCKSTEP_ASSIGN_OR_RETURN(std::unique_ptr<HostDevice> host,
-                            HostDevice::create(bytes, options.poison));
+                            HostDevice::create(arenaBytes, options.poison));
   LOCKSTEP_ASSIGN_OR_RETURN(
       executor, HostExecutor::create(artifact, host->arena(), collectives));
   device = std::move(host);
+  return Status::success();
+}
+
+Status Session::openGpu(int64_t arenaBytes) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const cuda::Driver *driver, cuda::loadDriver());
+  LOCKSTEP_ASSIGN_OR_RETURN(gpu, cuda::Gpu::open(*driver, options.localRank));
+  // Before anything is allocated or connected.
+  LOCKSTEP_RETURN_IF_ERROR(
+      cuda::chooseCode(artifact.code(), *gpu, options.allowJit)
+          .status()
+          .at(artifact.path()));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      std::unique_ptr<cuda::CudaDevice> opened,
+      cuda::CudaDevice::create(*gpu, arenaBytes, options.poison));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      gpuCollectives,
+      NcclCollectives::connect(plan(), rank, *gpu, options.control));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      executor, CudaExecutor::create(artifact, *opened, *gpuCollectives,
+                                     {options.allowJit, options.graph}));
+  device = std::move(opened);
   return Status::success();
 }
 

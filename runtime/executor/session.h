@@ -5,6 +5,7 @@
 
 #include "runtime/artifact/artifact_reader.h"
 #include "runtime/comm/collectives.h"
+#include "runtime/comm/control_client.h"
 #include "runtime/device/device.h"
 #include "runtime/executor/executor.h"
 
@@ -13,6 +14,11 @@
 #include <optional>
 
 namespace lockstep::runtime {
+
+class NcclCollectives;
+namespace cuda {
+class Gpu;
+}
 
 /// The hyperparameters of a run: the artifact's, with what the user overrides.
 struct Hyperparameters {
@@ -30,6 +36,11 @@ struct SessionOptions {
   uint64_t seed = 0;       ///< of weights and dropout
   std::string weightsPath; ///< file or folder of external weights
   bool poison = false;     ///< fill the arena with NaN first
+  int localRank = 0;       ///< chooses the GPU, modulo those that there are
+  bool allowJit = false;   ///< the driver may compile PTX
+  bool graph = true;       ///< CUDA graphs
+  /// Exchanges NCCL's ids; null for a single rank.
+  ControlClient *control = nullptr;
 };
 
 /// What a step reports. Absent: the program does not compute it.
@@ -70,15 +81,16 @@ public:
   uint64_t seed() const { return options.seed; }
   void setSeed(uint64_t seed) { options.seed = seed; }
 
+  ~Session();
+
 private:
   Session(const ArtifactReader &artifact, Hyperparameters hyperparameters,
-          SessionOptions options)
-      : artifact(artifact), hyperparameters(std::move(hyperparameters)),
-        options(std::move(options)) {}
+          SessionOptions options);
   Status initializeTensor(const artifact::TensorT &tensor);
   Status loadExternal(const artifact::TensorT &tensor);
   Status draw(const artifact::TensorT &tensor);
-  Status openDevice(Collectives &collectives);
+  Status openHost(int64_t arenaBytes, Collectives &collectives);
+  Status openGpu(int64_t arenaBytes);
   void writeScalars(const artifact::ProgramT &program, int64_t step);
   /// This rank's place in its group of a communicator.
   int64_t coordinate(uint32_t communicator) const;
@@ -89,6 +101,9 @@ private:
   Hyperparameters hyperparameters;
   SessionOptions options;
   int rank = 0;
+  // Later ones use earlier ones.
+  std::unique_ptr<cuda::Gpu> gpu;
+  std::unique_ptr<NcclCollectives> gpuCollectives;
   std::unique_ptr<Device> device;
   std::unique_ptr<Executor> executor;
 };

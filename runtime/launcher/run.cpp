@@ -164,6 +164,10 @@ Status Run::openSession() {
   sessionOptions.seed = seed;
   sessionOptions.weightsPath = options.weights;
   sessionOptions.poison = options.poison;
+  sessionOptions.localRank = place.localRank;
+  sessionOptions.allowJit = options.allowJit;
+  sessionOptions.graph = options.graph;
+  sessionOptions.control = control.get();
   LOCKSTEP_ASSIGN_OR_RETURN(model, Session::create(*reader, *collectives,
                                                    std::move(hyperparameters),
                                                    sessionOptions));

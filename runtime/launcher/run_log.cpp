@@ -68,6 +68,9 @@ std::string RunLog::header() const {
   json["flags"] = options.commandLine;
   json["compile_options"] = plan.options;
   json["data"] = run.data().describe();
+  json["device"] = run.session().deviceOf().describe();
+  for (const MemoryLine &line : run.session().deviceOf().memory())
+    json["memory"][line.purpose] = line.bytes;
   json["steps"] = run.totalSteps();
   for (const auto &[name, value] : run.session().hyperparametersOf().values)
     json["hyperparameters"][name] = value;

@@ -40,6 +40,8 @@ struct RunOptions {
   std::string logFolder;
   bool profile = false;
   bool poison = false;
+  bool allowJit = false; ///< the GPU's driver may compile PTX
+  bool graph = true;     ///< CUDA graphs
   int64_t hangSeconds = 600;
   int64_t joinSeconds = 300;
 

@@ -1,4 +1,5 @@
 #include "runtime/launcher/train.h"
+#include "runtime/artifact/describe.h"
 #include "runtime/launcher/run_log.h"
 #include "runtime/support/atomic_file.h"
 
@@ -144,6 +145,15 @@ static std::string describeStart(const Run &run) {
          std::to_string(run.totalSteps());
 }
 
+/// "GPU 0 (NVIDIA H200, sm_90): arena 1.2 GB, workspace of cuBLASLt 33.6 MB".
+static std::string describeMemory(const Device &device) {
+  std::string text = device.describe() + ":";
+  for (const MemoryLine &line : device.memory())
+    text += (text.back() == ':' ? " " : ", ") + line.purpose + " " +
+            bytesText(double(line.bytes));
+  return text;
+}
+
 StatusOr<int> train(const RunOptions &options, const World &world) {
   watchSignals();
   if (options.data.empty())
@@ -160,6 +170,8 @@ StatusOr<int> train(const RunOptions &options, const World &world) {
   if (!log.ok())
     return run->fail(std::move(log).status());
   (*log)->say(describeStart(*run));
+  if (const Device &device = run->session().deviceOf(); !device.hostArena())
+    (*log)->say(describeMemory(device));
   if (!run->resumedFrom().empty())
     (*log)->say("resumed from " + run->resumedFrom());
   return Loop(options, *run, **log).execute();

@@ -6,15 +6,16 @@ namespace lockstep::runtime {
 
 namespace {
 
-/// Names of rank and world size, by who sets them.
+/// Names of rank, world size and rank on the machine, by who sets them.
 struct Convention {
-  const char *rank, *size;
+  const char *rank, *size, *localRank;
 };
 constexpr Convention conventions[] = {
-    {"RANK", "WORLD_SIZE"}, // torchrun, and our own launcher
-    {"SLURM_PROCID", "SLURM_NTASKS"},
-    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-    {"PMI_RANK", "PMI_SIZE"},
+    {"RANK", "WORLD_SIZE", "LOCAL_RANK"}, // torchrun, and our own launcher
+    {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+     "OMPI_COMM_WORLD_LOCAL_RANK"},
+    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
 };
 
 const Convention *present() {
@@ -62,6 +63,8 @@ StatusOr<World> worldFromEnvironment() {
   if (!parse(names->rank, 0, world.ranks - 1, world.rank))
     return refuse(names->rank,
                   "is not a rank below " + std::string(names->size));
+  if (!parse(names->localRank, 0, 1 << 20, world.localRank))
+    world.localRank = world.rank;
   if (world.ranks == 1)
     return world;
   const char *address = getenv("MASTER_ADDR");

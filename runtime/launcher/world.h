@@ -11,6 +11,7 @@ namespace lockstep::runtime {
 
 struct World {
   int rank = 0, ranks = 1;
+  int localRank = 0; ///< among the ranks of this machine
   std::string masterAddress = "127.0.0.1";
   int masterPort = 0;
   int firstPort = 0;  ///< where the control server is looked for first

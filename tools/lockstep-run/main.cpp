@@ -20,6 +20,7 @@ struct RawFlags {
   std::string tokenType = "uint16";
   std::string betas;
   bool noShuffle = false;
+  bool noGraph = false;
   std::map<std::string, double> numbers; ///< hyperparameters given
 };
 
@@ -147,6 +148,13 @@ void addFlags(CLI::App &app, RunOptions &options, RawFlags &raw) {
   app.add_flag("--poison", options.poison,
                "fill the memory with NaN first, to show reads of what was "
                "never written");
+  app.add_flag("--allow-jit", options.allowJit,
+               "let the GPU's driver compile an artifact that has PTX only")
+      ->group("GPU");
+  app.add_flag("--no-graph", raw.noGraph,
+               "run kernel after kernel instead of one CUDA graph, so that an "
+               "error names its kernel")
+      ->group("GPU");
 }
 
 Status interpret(RunOptions &options, const RawFlags &raw) {
@@ -161,6 +169,7 @@ Status interpret(RunOptions &options, const RawFlags &raw) {
                       " is not one of uint8, uint16, int32, uint32, int64");
   options.tokenType = type->second;
   options.shuffle = !raw.noShuffle;
+  options.graph = !raw.noGraph;
   options.hyperparameters = raw.numbers;
   if (!raw.betas.empty()) {
     char *end = nullptr;

@@ -42,6 +42,10 @@ StatusOr<GemmShape> readGemmShape(Attributes &attributes,
       names += (i ? i + 1 < dtypes.size() ? ", " : " or " : "") + dtypes[i];
     attributes.reject("dtype", "must be " + names);
   }
+  shape.cDtype = attributes.text("c_dtype", shape.dtype.c_str());
+  if (shape.cDtype != shape.dtype &&
+      (shape.dtype != "bf16" || shape.cDtype != "f32"))
+    attributes.reject("c_dtype", "must be as dtype, or f32 for bf16");
   constexpr int64_t limit = int64_t(1) << 31;
   if (shape.m < 0 || shape.n < 0 || shape.k < 0 || shape.m >= limit ||
       shape.n >= limit || shape.k >= limit)

@@ -20,7 +20,8 @@ struct GemmShape {
   Ints batch;
   MatrixStrides a, b, c;
   double alpha = 1, beta = 0;
-  std::string dtype;
+  std::string dtype;  ///< of a and b
+  std::string cDtype; ///< of c: dtype, or f32 when that is bf16
 };
 
 /// Reads and checks all attributes of a Gemm. Error: one that is unknown,
