@@ -130,6 +130,22 @@ TEST_CASE("convolution in groups and depthwise") {
   check({{2, 4, 9, 9}, {12, 1, 5, 5}, {2, 2}, {1, 1}, {2, 2}, {2, 2}, 4});
 }
 
+TEST_CASE("convolution of sizes that fill tiles") {
+  check({{4, 32, 16, 16}, {48, 32, 3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}});
+  check(
+      {{4, 35, 9, 9}, {40, 35, 3, 3}, {2, 2}, {1, 1}, {1, 1}, {1, 1}, 1, true});
+  check({{6, 64, 8, 8}, {64, 64, 1, 1}, {2, 2}, {1, 1}, {0, 0}, {0, 0}});
+  check({{16, 64, 2, 2}, {80, 64, 3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}});
+  check({{3, 32, 17, 20}, {32, 32, 4, 3}, {3, 2}, {2, 1}, {2, 0}, {0, 2}});
+  check({{2, 32, 200}, {48, 32, 5}, {2}, {3}, {4}, {7}, 1, true});
+  check({{2, 16, 6, 7, 8},
+         {64, 16, 3, 2, 3},
+         {1, 2, 1},
+         {1, 1, 1},
+         {1, 0, 1},
+         {1, 1, 1}});
+}
+
 TEST_CASE("convolution rejects shapes that do not fit") {
   KernelBuilder builder(Kind::ConvolutionForward);
   builder.ints("x_shape", {1, 3, 8, 8}).ints("w_shape", {4, 3, 3, 3});

@@ -1,10 +1,13 @@
-// Convolution and its gradients through oneDNN. The library picks the layouts
-// it likes; operands are dense and are reordered at the borders. Primitives
-// and their memory are made once, when the kernel is prepared.
+// Convolution and its gradients: on AMX tiles where the processor has them and
+// the shape fills them (tile_convolution.h), else through oneDNN. The library
+// picks the layouts it likes; operands are dense and are reordered at the
+// borders. Primitives and their memory are made once, when the kernel is
+// prepared.
+#include "runtime/device/host/library/convolution_shape.h"
 #include "runtime/device/host/library/library_kernel.h"
 #include "runtime/device/host/library/strided.h"
+#include "runtime/device/host/library/tile_convolution.h"
 
-#include <numeric>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <optional>
 
@@ -14,12 +17,6 @@ namespace {
 
 using dnnl::memory;
 using Tag = memory::format_tag;
-
-struct ConvolutionShape {
-  Ints x, w, y; ///< w with the group dimension in front when groups > 1
-  Ints strides, dilation, low, high;
-  bool bias = false;
-};
 
 dnnl::engine &engine() {
   static dnnl::engine cpu(dnnl::engine::kind::cpu, 0);
@@ -31,11 +28,6 @@ memory::desc dense(const Ints &shape) {
 }
 memory::desc anyLayout(const Ints &shape) {
   return memory::desc(shape, memory::data_type::f32, Tag::any);
-}
-
-int64_t bytesOf(const Ints &shape) {
-  return 4 * std::accumulate(shape.begin(), shape.end(), int64_t(1),
-                             std::multiplies<int64_t>());
 }
 
 /// An operand of the artifact and the memory that the primitive works on: the
@@ -115,38 +107,14 @@ private:
   dnnl::stream stream;
 };
 
-ConvolutionShape readShape(Attributes &attributes, bool forward) {
-  ConvolutionShape s;
-  s.x = attributes.integers("x_shape", -1);
-  s.w = attributes.integers("w_shape", -1);
-  s.y = attributes.integers("y_shape", -1);
-  size_t rank = s.x.size();
-  if (rank < 3 || rank > 5 || s.w.size() != rank || s.y.size() != rank) {
-    attributes.reject("x_shape", "and the other shapes must have 3 to 5 sizes");
-    return s;
-  }
-  int64_t spatial = int64_t(rank) - 2;
-  Ints ones(size_t(spatial), 1), zeros(size_t(spatial), 0);
-  s.strides = attributes.integers("strides", spatial, ones);
-  s.dilation = attributes.integers("dilation", spatial, ones);
-  s.low = attributes.integers("padding_low", spatial, zeros);
-  s.high = attributes.integers("padding_high", spatial, zeros);
-  int64_t groups = attributes.integer("groups", 1);
-  s.bias = forward && attributes.integer("bias", 0);
-  bool fits = groups >= 1 && s.w[0] % groups == 0 && s.w[0] == s.y[1] &&
-              s.w[1] * groups == s.x[1] && s.x[0] == s.y[0];
-  for (int64_t i = 0; fits && i < spatial; ++i) {
-    int64_t reach = s.dilation[i] * (s.w[2 + i] - 1) + 1;
-    int64_t room = s.x[2 + i] + s.low[i] + s.high[i] - reach;
-    fits = s.strides[i] >= 1 && s.dilation[i] >= 1 && room >= 0 &&
-           s.y[2 + i] == room / s.strides[i] + 1;
-    s.dilation[i] -= 1; // oneDNN counts the gaps
-  }
-  if (!fits)
-    attributes.reject("y_shape", "does not follow from the other attributes");
-  if (groups > 1) {
-    s.w[0] /= groups;
-    s.w.insert(s.w.begin(), groups);
+/// In oneDNN's terms: groups are a dimension of the filters, dilation counts
+/// the gaps.
+ConvolutionShape inTermsOfLibrary(ConvolutionShape s) {
+  for (int64_t &dilation : s.dilation)
+    dilation -= 1;
+  if (s.groups > 1) {
+    s.w[0] /= s.groups;
+    s.w.insert(s.w.begin(), s.groups);
   }
   return s;
 }
@@ -212,12 +180,15 @@ std::unique_ptr<LibraryKernel> makeFilterGradient(const ConvolutionShape &s) {
 }
 
 StatusOr<std::unique_ptr<LibraryKernel>>
-create(Attributes &attributes, bool forward,
+create(Attributes &attributes, ConvolutionPass pass,
        std::unique_ptr<LibraryKernel> (*make)(const ConvolutionShape &)) {
-  ConvolutionShape shape = readShape(attributes, forward);
+  ConvolutionShape shape =
+      readConvolutionShape(attributes, pass == ConvolutionPass::Forward);
   LOCKSTEP_RETURN_IF_ERROR(attributes.finish());
+  if (auto kernel = createTileConvolution(shape, pass))
+    return kernel;
   try {
-    return make(shape);
+    return make(inTermsOfLibrary(std::move(shape)));
   } catch (const dnnl::error &error) {
     return internalFault(std::string("oneDNN: ") + error.what());
   }
@@ -227,15 +198,16 @@ create(Attributes &attributes, bool forward,
 
 StatusOr<std::unique_ptr<LibraryKernel>>
 createConvolutionForward(Attributes &attributes) {
-  return create(attributes, true, makeForward);
+  return create(attributes, ConvolutionPass::Forward, makeForward);
 }
 StatusOr<std::unique_ptr<LibraryKernel>>
 createConvolutionInputGradient(Attributes &attributes) {
-  return create(attributes, false, makeInputGradient);
+  return create(attributes, ConvolutionPass::InputGradient, makeInputGradient);
 }
 StatusOr<std::unique_ptr<LibraryKernel>>
 createConvolutionFilterGradient(Attributes &attributes) {
-  return create(attributes, false, makeFilterGradient);
+  return create(attributes, ConvolutionPass::FilterGradient,
+                makeFilterGradient);
 }
 
 } // namespace lockstep::runtime

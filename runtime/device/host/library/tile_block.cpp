@@ -32,11 +32,11 @@ public:
 };
 
 /// Adds the products of two tiles each, or of the first ones alone. Tile 0 to 3
-/// are the sums, 4 and 5 of the first factor, 6 and 7 of the second. `next` is
-/// what the second factor will be afterwards.
+/// are the sums, 4 and 5 of the first factor, 6 and 7 of the second. `nextA`
+/// and `nextB` are what the factors will be afterwards.
 template <bool twoRows, bool twoColumns>
-void multiplySteps(const uint8_t *a, const uint8_t *b, const uint8_t *next,
-                   int64_t steps) {
+void multiplySteps(const uint8_t *a, const uint8_t *b, const uint8_t *nextA,
+                   const uint8_t *nextB, int64_t steps) {
   auto loadA = [&](int part) {
     _tile_loadd(4, a + 2 * part * tileBytes, 64);
     if (twoRows)
@@ -47,9 +47,14 @@ void multiplySteps(const uint8_t *a, const uint8_t *b, const uint8_t *next,
     if (twoColumns)
       _tile_loadd(7, b + (2 * part + 1) * tileBytes, 64);
   };
-  auto multiply = [&](const uint8_t *coming) {
-    for (int line = 0; line < tileBytes; line += 64)
+  auto multiply = [&](const uint8_t *coming, int part) {
+    for (int64_t line = part * tileBytes; line < (part + 1) * tileBytes;
+         line += 64)
       _mm_prefetch(coming + line, _MM_HINT_T0);
+    if (nextA)
+      for (int64_t line = part * tileBytes; line < (part + 1) * tileBytes;
+           line += 64)
+        _mm_prefetch(nextA + line, _MM_HINT_T0);
     _tile_dpbf16ps(0, 4, 6);
     if (twoColumns)
       _tile_dpbf16ps(1, 4, 7);
@@ -60,23 +65,25 @@ void multiplySteps(const uint8_t *a, const uint8_t *b, const uint8_t *next,
   };
   // The order has few loads.
   for (int64_t i = 0; i < steps; ++i, a += stepBytes, b += stepBytes) {
-    const uint8_t *coming = i + 1 < steps ? b + stepBytes : next;
-    loadA(0), loadB(2), multiply(coming + 4 * tileBytes);
-    loadB(0), multiply(coming + 5 * tileBytes);
-    loadA(2), multiply(coming);
-    loadA(1), multiply(coming + tileBytes);
-    loadB(1), multiply(coming + 2 * tileBytes);
-    loadA(0), multiply(coming + 3 * tileBytes);
+    const uint8_t *coming = i + 1 < steps ? b + stepBytes : nextB;
+    loadA(0), loadB(2), multiply(coming, 4);
+    loadB(0), multiply(coming, 5);
+    loadA(2), multiply(coming, 0);
+    loadA(1), multiply(coming, 1);
+    loadB(1), multiply(coming, 2);
+    loadA(0), multiply(coming, 3);
+    nextA = nextA ? nextA + stepBytes : nullptr;
   }
 }
 
 void multiplySteps(bool twoRows, bool twoColumns, const uint8_t *a,
-                   const uint8_t *b, const uint8_t *next, int64_t steps) {
+                   const uint8_t *b, const uint8_t *nextA, const uint8_t *nextB,
+                   int64_t steps) {
   if (twoRows)
-    return twoColumns ? multiplySteps<true, true>(a, b, next, steps)
-                      : multiplySteps<true, false>(a, b, next, steps);
-  return twoColumns ? multiplySteps<false, true>(a, b, next, steps)
-                    : multiplySteps<false, false>(a, b, next, steps);
+    return twoColumns ? multiplySteps<true, true>(a, b, nextA, nextB, steps)
+                      : multiplySteps<true, false>(a, b, nextA, nextB, steps);
+  return twoColumns ? multiplySteps<false, true>(a, b, nextA, nextB, steps)
+                    : multiplySteps<false, false>(a, b, nextA, nextB, steps);
 }
 
 void zeroSum(int sum) {
@@ -126,7 +133,7 @@ public:
 
 private:
   void multiplyPanels(int64_t row, int64_t column, int64_t step,
-                      float *sums) const;
+                      bool isLastColumn, float *sums) const;
   bool isDirect(int64_t row, int64_t column) const;
   float *at(int64_t row, int64_t column) const {
     return t.c + t.cRows.values[row] + t.cColumns.values[column];
@@ -160,7 +167,7 @@ void Block::storeApart(int sum, int64_t row, int64_t column) const {
 
 /// A chunk of the sums of two panels. `sums` keeps them between the chunks.
 void Block::multiplyPanels(int64_t row, int64_t column, int64_t step,
-                           float *sums) const {
+                           bool isLastColumn, float *sums) const {
   bool twoRows = row + 16 < t.lastRow, twoColumns = column + 16 < t.lastColumn;
   int64_t count = least(chunkSteps, t.steps - step);
   bool last = step + count == t.steps;
@@ -182,6 +189,7 @@ void Block::multiplyPanels(int64_t row, int64_t column, int64_t step,
   const uint8_t *second =
       t.b + ((column - t.firstColumn) / panelSize * t.steps + step) * stepBytes;
   multiplySteps(twoRows, twoColumns, first, second,
+                isLastColumn ? first + count * stepBytes : nullptr,
                 second + t.steps * stepBytes, count);
   forSums([&](int sum, int64_t i, int64_t j) {
     if (!last)
@@ -201,7 +209,8 @@ void Block::multiply() const {
     for (int64_t row = t.firstRow; row < t.lastRow; row += panelSize)
       for (int64_t step = 0; step < t.steps; step += chunkSteps)
         for (int64_t column = group; column < end; column += panelSize)
-          multiplyPanels(row, column, step, sums[(column - group) / panelSize]);
+          multiplyPanels(row, column, step, column + panelSize >= end,
+                         sums[(column - group) / panelSize]);
   }
 }
 

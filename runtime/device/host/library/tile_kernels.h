@@ -15,12 +15,14 @@ namespace lockstep::runtime {
 constexpr int64_t stepTerms = 32, panelSize = 32;
 constexpr int64_t tileBytes = 1024, stepBytes = 6 * tileBytes;
 
-/// Offsets (in elements) of a dimension's positions.
+/// Offsets (in elements) of a dimension's positions, in blocks of 16.
 struct TileOffsets {
-  const int32_t *values; ///< padded to whole blocks of 16
-  /// Per block of 16: the common difference of the offsets that are below
-  /// `count`, 1 for a single one, -1 without one.
+  const int32_t *values; ///< padded to whole blocks
+  /// Per block: the common difference of the offsets that are below `count`, 1
+  /// for a single one, 0 without one.
   const int32_t *steps;
+  /// Per block: 16, 8 or 4 where every so many offsets are neighbours, else 1.
+  const int32_t *runs;
   int64_t count;
 };
 

@@ -79,6 +79,57 @@ void splitPair(__m512 x, __m512 y, uint8_t *tiles) {
   }
 }
 
+/// 16 numbers at offsets of which every `run` are neighbours.
+template <int run>
+__m512 loadRuns(const float *source, const int32_t *offsets) {
+  if constexpr (run == 16)
+    return _mm512_loadu_ps(source + offsets[0]);
+  if constexpr (run == 8)
+    return _mm512_insertf32x8(
+        _mm512_castps256_ps512(_mm256_loadu_ps(source + offsets[0])),
+        _mm256_loadu_ps(source + offsets[8]), 1);
+  __m512 v = _mm512_castps128_ps512(_mm_loadu_ps(source + offsets[0]));
+  v = _mm512_insertf32x4(v, _mm_loadu_ps(source + offsets[4]), 1);
+  v = _mm512_insertf32x4(v, _mm_loadu_ps(source + offsets[8]), 2);
+  return _mm512_insertf32x4(v, _mm_loadu_ps(source + offsets[12]), 3);
+}
+
+template <int run>
+void loadRows(const float *source, const int32_t *rows, const int32_t *offsets,
+              __m512 v[16]) {
+  for (int i = 0; i < 16; ++i)
+    v[i] = loadRuns<run>(source + rows[i], offsets);
+}
+
+void loadRows(const float *source, const int32_t *rows, const int32_t *offsets,
+              int32_t run, __m512 v[16]) {
+  if (run == 16)
+    loadRows<16>(source, rows, offsets, v);
+  else if (run == 8)
+    loadRows<8>(source, rows, offsets, v);
+  else
+    loadRows<4>(source, rows, offsets, v);
+}
+
+/// v[i] = every second number of 31 from rows[i] on.
+void loadEven(const float *source, const int32_t *rows, __m512 v[16]) {
+  const __m512i even = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12,
+                                        10, 8, 6, 4, 2, 0);
+  for (int i = 0; i < 16; ++i)
+    v[i] = _mm512_permutex2var_ps(
+        _mm512_loadu_ps(source + rows[i]), even,
+        _mm512_maskz_loadu_ps(0x7fff, source + rows[i] + 16));
+}
+
+void gatherRows(const float *source, const int32_t *rows, __mmask16 rowMask,
+                const int32_t *offsets, __mmask16 mask, __m512 v[16]) {
+  __m512i index = _mm512_loadu_si512(offsets);
+  for (int i = 0; i < 16; ++i)
+    v[i] = _mm512_mask_i32gather_ps(_mm512_setzero_ps(),
+                                    rowMask >> i & 1 ? mask : __mmask16(0),
+                                    index, source + rows[i], 4);
+}
+
 /// v[i] = source at position `major + i` of one dimension and 16 positions from
 /// `lane` on of the other; zero beyond the sizes.
 void loadBlock(const float *source, const TileOffsets &majors, int64_t major,
@@ -90,26 +141,22 @@ void loadBlock(const float *source, const TileOffsets &majors, int64_t major,
     return;
   }
   const int32_t *m = majors.values + major, *l = lanes.values + lane;
-  auto among = [](__mmask16 present, int i, __mmask16 mask) {
-    return present >> i & 1 ? mask : __mmask16(0);
-  };
-  if (lanes.steps[lane / 16] == 1) {
-    for (int i = 0; i < 16; ++i)
-      v[i] = _mm512_maskz_loadu_ps(among(majorMask, i, laneMask),
-                                   source + m[i] + l[0]);
-    return;
-  }
-  if (majors.steps[major / 16] == 1) {
-    for (int i = 0; i < 16; ++i)
-      v[i] = _mm512_maskz_loadu_ps(among(laneMask, i, majorMask),
-                                   source + l[i] + m[0]);
+  int32_t laneRun = lanes.runs[lane / 16], majorRun = majors.runs[major / 16];
+  if (majorMask != 0xffff || laneMask != 0xffff)
+    return gatherRows(source, m, majorMask, l, laneMask, v);
+  if (laneRun >= majorRun && laneRun > 1)
+    return loadRows(source, m, l, laneRun, v);
+  if (majorRun > 1) {
+    loadRows(source, l, m, majorRun, v);
     return transpose(v);
   }
-  __m512i index = _mm512_loadu_si512(l);
-  for (int i = 0; i < 16; ++i)
-    v[i] = _mm512_mask_i32gather_ps(_mm512_setzero_ps(),
-                                    among(majorMask, i, laneMask), index,
-                                    source + m[i], 4);
+  if (lanes.steps[lane / 16] == 2)
+    return loadEven(source + l[0], m, v);
+  if (majors.steps[major / 16] == 2) {
+    loadEven(source + m[0], l, v);
+    return transpose(v);
+  }
+  gatherRows(source, m, majorMask, l, laneMask, v);
 }
 
 /// Positions of two dimensions that make up the rows of a tile: row i has 16
@@ -123,7 +170,7 @@ struct TileRows {
     for (int i = 0; i < 2; ++i)
       if (majors[i] + 16 > majorOffsets.count ||
           lanes[i] + 16 > laneOffsets.count ||
-          laneOffsets.steps[lanes[i] / 16] != 1)
+          laneOffsets.runs[lanes[i] / 16] != 16)
         return false;
     return true;
   }

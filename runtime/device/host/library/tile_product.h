@@ -29,11 +29,13 @@ public:
   static Offsets strided(int64_t count, int64_t stride);
 
   int64_t size() const { return count; }
-  TileOffsets view() const { return {values.data(), steps.data(), count}; }
+  TileOffsets view() const {
+    return {values.data(), steps.data(), runs.data(), count};
+  }
 
 private:
   int64_t count = 0;
-  std::vector<int32_t> values, steps;
+  std::vector<int32_t> values, steps, runs;
 };
 
 /// c[cRows[i] + cColumns[j]] = alpha * sum over p of
