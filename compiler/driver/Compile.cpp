@@ -186,11 +186,16 @@ void Compilation::addPasses(Phase phase, PassManager &manager) const {
   case Phase::Import:
   case Phase::Emit:
     break;
-  case Phase::Precision:
-    buildPrecisionPipeline(manager);
+  case Phase::Precision: {
+    PrecisionOptions precision;
+    precision.policy = options.precision;
+    buildPrecisionPipeline(manager, precision);
     break;
+  }
   case Phase::Autodiff:
     buildAutodiffPipeline(manager, stepOptions());
+    if (options.precision != "f32")
+      buildJoinConversions(manager);
     break;
   case Phase::Partition: {
     PartitionPipelineOptions partition;

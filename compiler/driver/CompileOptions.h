@@ -69,8 +69,8 @@ struct CompileOptions {
   std::string target = "x86-64-v3";
   std::string batchNorm = "global"; ///< or local
   std::vector<std::string> whole;   ///< inputs that are whole on every rank
-  std::string precision = "f32";
-  int64_t memoryLimit = 0; ///< bytes per rank; 0: none
+  std::string precision = "f32";    ///< or bf16-mixed
+  int64_t memoryLimit = 0;          ///< bytes per rank; 0: none
 
   // Stages and reports
   std::optional<Phase> from; ///< none: from the exported graph

@@ -2,6 +2,7 @@
 #include "compiler/precision/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
 
@@ -10,13 +11,26 @@ namespace lockstep {
 #include "compiler/precision/Passes.h.inc"
 } // namespace lockstep
 
-void lockstep::buildPrecisionPipeline(OpPassManager &manager) {
+void lockstep::buildPrecisionPipeline(OpPassManager &manager,
+                                      const PrecisionOptions &options) {
   manager.addPass(createVerifyFullPrecisionPass());
+  if (options.policy != "bf16-mixed")
+    return;
+  manager.addNestedPass<func::FuncOp>(createNarrowProductsPass());
+  buildJoinConversions(manager);
+}
+
+void lockstep::buildJoinConversions(OpPassManager &manager) {
+  manager.addNestedPass<func::FuncOp>(createJoinConversionsPass());
+  manager.addNestedPass<func::FuncOp>(createCSEPass());
 }
 
 void lockstep::registerPrecisionPasses() {
   registerVerifyFullPrecisionPass();
-  PassPipelineRegistration<>("lockstep-precision-pipeline",
-                             "Decides element types: full precision",
-                             buildPrecisionPipeline);
+  registerNarrowProductsPass();
+  registerJoinConversionsPass();
+  PassPipelineRegistration<PrecisionOptions>(
+      "lockstep-precision-pipeline",
+      "Decides element types: full precision, or bf16 products",
+      buildPrecisionPipeline);
 }

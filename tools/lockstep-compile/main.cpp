@@ -135,9 +135,11 @@ static void addModelFlags(CLI::App &app, CompileOptions &o) {
       ->group(group)
       ->check(CLI::IsMember({"global", "local"}))
       ->capture_default_str();
-  app.add_option("--precision", o.precision, "f32")
+  app.add_option("--precision", o.precision,
+                 "f32: all of it; bf16-mixed: products, convolutions and "
+                 "attention in bf16, the rest and the parameters in f32")
       ->group(group)
-      ->check(CLI::IsMember({"f32"}))
+      ->check(CLI::IsMember({"f32", "bf16-mixed"}))
       ->capture_default_str();
 }
 
