@@ -18,6 +18,16 @@ def FuseDecomposePass : Pass<"lockstep-fuse-decompose", "::mlir::ModuleOp"> {
   let options = [Option<"attention", "attention", "bool", "false", "Attention becomes products and softmax, for targets that have no kernel of it">];
 }
 
+def FuseWidenProductsPass : Pass<"lockstep-fuse-widen-products", "::mlir::ModuleOp"> {
+  let summary = "Computes products of bf16 and f16 in f32 where the target has no kernel of narrow ones";
+  let description = [{
+    Operands are widened, the result is rounded. Products of two bf16 or f16 are exact in f32, and sums are in f32 either way, so the result is
+    that of the narrow operation. Example: test/fuse/widen-products.mlir.
+  }];
+  let dependentDialects = ["::lockstep::train::TrainDialect"];
+  let options = [Option<"dots", "dots", "bool", "true", "Matrix products as well, besides convolutions and attention">];
+}
+
 def FuseSplitReductionsPass : Pass<"lockstep-fuse-split-reductions", "::mlir::ModuleOp"> {
   let summary = "Splits a large reduction to one element into two steps";
   let description = [{

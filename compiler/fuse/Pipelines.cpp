@@ -12,6 +12,9 @@ static constexpr int64_t kColumnBlocks = 264;
 
 void fuse::buildFusePipeline(OpPassManager &manager,
                              const FusePipelineOptions &options) {
+  FuseWidenProductsPassOptions widen;
+  widen.dots = !options.gpu;
+  manager.addPass(createFuseWidenProductsPass(widen));
   FuseDecomposePassOptions decompose;
   decompose.attention = options.gpu;
   manager.addPass(createFuseDecomposePass(decompose));
