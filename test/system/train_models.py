@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Compiles and trains the models of test/models and compares with what PyTorch recorded.
 
-    train_models.py BUILD_DIR [--all] [--only SUBSTRING] [--ranks 1,2] [--keep DIR]
+    train_models.py BUILD_DIR [--all] [--only SUBSTRING] [--ranks 1,2] [--precision f32|bf16-mixed] [--keep DIR]
 
 Losses and gradient norms of 20 steps must agree within 1e-4 relative with the recorded float32 run, the final weights within 1e-3
-absolute. Without --all a selection runs that covers every file, every rank count and accumulation. Standard library only.
+absolute; with bf16-mixed the losses within 2e-2. Without --all a selection runs that covers every file, every rank count, accumulation
+and both precisions. Standard library only.
 """
 import argparse, array, json, math, os, struct, subprocess, sys, tempfile, time
 
@@ -15,6 +16,9 @@ RECORD_OF = {"gpt2_transformers4.57": "gpt2", "llama_transformers4.57": "llama",
 BATCHES_OF = {"gpt2_eager": "gpt2", "gpt2_dynamic": "gpt2"}
 # No accumulation: batch statistics are those of a micro batch; gcn is one graph, not a batch.
 NOT_ACCUMULATED = {"resnet18", "gcn"}
+# Steps that a bf16-mixed run is compared over where they are not all 20: batch norm over few rows magnifies roundings. Under torch.autocast
+# the same run leaves the f32 losses by 4 % at step 3, 10 % at step 5.
+NARROW_STEPS = {"resnet18": 3}
 
 
 def cases():
@@ -64,15 +68,16 @@ def read_safetensors(path):
 def close(a, b, tolerance): return a is not None and math.isfinite(a) and abs(a - b) <= tolerance * max(abs(b), 1e-12)
 
 
-def check(record, log, final, reference):
+def check(record, precision, log, final, reference):
     """The first disagreement as text, or ''."""
     rows = [json.loads(line) for line in open(log)]
     rows = [r for r in rows if "step" in r and "loss" in r]
     want = record["f32"]
     if len(rows) != len(want["losses"]): return f"expected {len(want['losses'])} steps in the log, but got {len(rows)}"
-    for i, r in enumerate(rows):
-        if not close(r["loss"], want["losses"][i], 1e-4): return f"step {i}: loss {r['loss']}, PyTorch {want['losses'][i]}"
-        if not close(r["grad_norm"], want["grad_norms"][i], 1e-4): return f"step {i}: grad_norm {r['grad_norm']}, PyTorch {want['grad_norms'][i]}"
+    compared = 20 if precision == "f32" else NARROW_STEPS.get(record["model"], 20)
+    for i, r in enumerate(rows[:compared]):
+        if not close(r["loss"], want["losses"][i], 1e-4 if precision == "f32" else 2e-2): return f"step {i}: loss {r['loss']}, PyTorch {want['losses'][i]}"
+        if precision == "f32" and not close(r["grad_norm"], want["grad_norms"][i], 1e-4): return f"step {i}: grad_norm {r['grad_norm']}, PyTorch {want['grad_norms'][i]}"
         if not close(r["lr"], want["learning_rates"][i], 1e-6): return f"step {i}: lr {r['lr']}, PyTorch {want['learning_rates'][i]}"
     ours, theirs = read_safetensors(final), read_safetensors(reference)
     missing = sorted(set(theirs) - set(ours))
@@ -80,7 +85,7 @@ def check(record, log, final, reference):
     for name, (shape, values) in theirs.items():
         if ours[name][0] != shape: return f"{name}: shape {ours[name][0]}, PyTorch {shape}"
         worst = max((abs(a - b) for a, b in zip(ours[name][1], values)), default=0)
-        if not worst <= 1e-3: return f"{name}: differs by {worst}"
+        if precision == "f32" and not worst <= 1e-3: return f"{name}: differs by {worst}"
     return ""
 
 
@@ -92,6 +97,7 @@ def run(command, **kw):
 def main():
     parser = argparse.ArgumentParser(); parser.add_argument("build"); parser.add_argument("--all", action="store_true"); parser.add_argument("--only", default="")
     parser.add_argument("--ranks", default=""); parser.add_argument("--keep", default="")
+    parser.add_argument("--precision", choices=["f32", "bf16-mixed"], default="")
     args = parser.parse_args()
     tools = os.path.join(args.build, "bin"); failures = done = 0; start = time.time()
     with tempfile.TemporaryDirectory() as scratch:
@@ -99,23 +105,25 @@ def main():
         for index, (label, path, name, extra) in enumerate(cases()):
             if args.only and args.only not in label: continue
             record = json.load(open(os.path.join(MODELS, name + ".expected.json")))
-            layouts = [(n, 1) for n in record["ranks"]]
-            if name not in NOT_ACCUMULATED: layouts += [(n, 2) for n in record["ranks"] if n <= 4]
+            precision = args.precision or "f32"
+            layouts = [(n, 1, precision) for n in record["ranks"]]
+            if name not in NOT_ACCUMULATED: layouts += [(n, 2, precision) for n in record["ranks"] if n <= 4]
             # The selection: one plain and one accumulating layout per file, rotating over the rank counts.
             if not args.all and not args.ranks:
                 plain = [l for l in layouts if l[1] == 1]; more = [l for l in layouts if l[1] > 1]
                 layouts = [plain[index % len(plain)]] + ([more[(index + 1) % len(more)]] if more else [])
+                if not args.precision and label == name + ".pt2": layouts.append((plain[(index + 1) % len(plain)][0], 1, "bf16-mixed"))
             if args.ranks: layouts = [l for l in layouts if str(l[0]) in args.ranks.split(",")]
-            for ranks, accumulation in layouts:
-                title = f"{label} on {ranks} ranks" + (f", accumulation {accumulation}" if accumulation > 1 else "")
-                stem = os.path.join(out, f"{label.replace('/', '_')}.{ranks}.{accumulation}")
+            for ranks, accumulation, precision in layouts:
+                title = f"{label} on {ranks} ranks" + (f", accumulation {accumulation}" if accumulation > 1 else "") + (f", {precision}" if precision != "f32" else "")
+                stem = os.path.join(out, f"{label.replace('/', '_')}.{ranks}.{accumulation}.{precision}")
                 log, final = stem + ".jsonl", stem + ".safetensors"
-                code, text = run([f"{tools}/lockstep-compile", path, *compile_flags(record), *extra, "--ranks", str(ranks), "--gradient-accumulation-steps", str(accumulation), "-o", stem + ".lockstep"])
+                code, text = run([f"{tools}/lockstep-compile", path, *compile_flags(record), *extra, "--ranks", str(ranks), "--gradient-accumulation-steps", str(accumulation), "--precision", precision, "-o", stem + ".lockstep"])
                 if code == 0:
                     batches = os.path.join(MODELS, BATCHES_OF.get(name, name) + ".batches.safetensors")
                     code, text = run([f"{tools}/lockstep-run", stem + ".lockstep", "--data", batches, "--steps", "20", "--log", log, "--save-weights", final])
                 reference = os.path.join(MODELS, BATCHES_OF.get(name, name) + ".final.safetensors")
-                wrong = check(record, log, final, reference) if code == 0 else f"exit {code}: {text.strip().splitlines()[-1] if text.strip() else ''}"
+                wrong = check(record, precision, log, final, reference) if code == 0 else f"exit {code}: {text.strip().splitlines()[-1] if text.strip() else ''}"
                 done += 1; failures += bool(wrong)
                 print(f"{'FAIL' if wrong else 'ok  '} {title}{': ' + wrong if wrong else ''}", flush=True)
     print(f"{done - failures} of {done} runs agree with PyTorch ({time.time() - start:.0f} s)")
