@@ -455,8 +455,8 @@ FailureOr<OwningOpRef<ModuleOp>> Importer::run() {
   inlineUnwrittenBuffers();
   if (failed(verify(*module)))
     return failure();
-  if (options.recognize && failed(recognize::recognizeOperations(function)))
-    return failure();
+  if (options.recognize)
+    recognize::recognizeOperations(function);
   return module;
 }
 

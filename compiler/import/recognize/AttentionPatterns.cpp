@@ -120,7 +120,8 @@ namespace {
 struct Scores {
   DotGeneralOp product;
   double scale = 1;
-  Value mask; ///< added, or boolean
+  Value mask;       ///< added, or boolean
+  SelectOp chooses; ///< instead: a number where the mask hides
 };
 } // namespace
 
@@ -132,9 +133,34 @@ static Value reshapeTo(PatternRewriter &rewriter, Value value, Dims shape) {
                            value);
 }
 
-/// Two masks at once would be added; that is rare and left alone.
-static std::optional<Scores> findScores(PatternRewriter &rewriter,
-                                        Value scores) {
+/// Which operand of a select hides what it stands for: a low number.
+static std::optional<bool> hidesOnTrue(SelectOp select) {
+  std::optional<double> hidden = splatOf(select.getOnFalse()),
+                        other = splatOf(select.getOnTrue());
+  bool inverted = other && !hidden;
+  double low = inverted ? other.value_or(0) : hidden.value_or(0);
+  return low <= -1e4 ? std::optional(inverted) : std::nullopt;
+}
+
+/// A select's condition as a mask. A finite number stays one that is added:
+/// rows that see nothing are means then.
+static Value buildMask(PatternRewriter &rewriter, SelectOp select) {
+  bool inverted = *hidesOnTrue(select);
+  double low = *splatOf(inverted ? select.getOnTrue() : select.getOnFalse());
+  Value seen = select.getPred();
+  if (inverted)
+    seen = NotOp::create(rewriter, select.getLoc(), seen);
+  if (std::isinf(low))
+    return seen;
+  auto type = cast<RankedTensorType>(select.getType());
+  Value zero = ConstantOp::create(rewriter, select.getLoc(), type, 0.0),
+        number = ConstantOp::create(rewriter, select.getLoc(), type, low);
+  return SelectOp::create(rewriter, select.getLoc(), type, seen, zero, number);
+}
+
+/// Two masks at once would be added; that is rare and left alone. Creates
+/// nothing: a pattern that does and then fails is tried for ever.
+static std::optional<Scores> findScores(Value scores) {
   Scores result;
   for (int depth = 0; depth < 10; ++depth) {
     Operation *op = scores.getDefiningOp();
@@ -157,28 +183,14 @@ static std::optional<Scores> findScores(PatternRewriter &rewriter,
       scores = reshape.getOperand();
     } else if (isa<ConvertOp>(op) && isFloat(op->getOperand(0))) {
       scores = op->getOperand(0);
-    } else if (isa<AddOp, SelectOp>(op) && !result.mask && result.scale == 1) {
+    } else if (isa<AddOp, SelectOp>(op) && !result.mask && !result.chooses &&
+               result.scale == 1) {
       if (auto select = dyn_cast<SelectOp>(op)) {
-        std::optional<double> hidden = splatOf(select.getOnFalse()),
-                              other = splatOf(select.getOnTrue());
-        bool inverted = other && !hidden;
-        double low = inverted ? other.value_or(0) : hidden.value_or(0);
-        if (low > -1e4)
+        std::optional<bool> inverted = hidesOnTrue(select);
+        if (!inverted)
           return std::nullopt;
-        Value seen = select.getPred();
-        if (inverted)
-          seen = NotOp::create(rewriter, op->getLoc(), seen);
-        if (std::isinf(low)) {
-          result.mask = seen;
-        } else { // A finite number: rows that see nothing are means, so the
-                 // mask stays a number that is added.
-          auto type = cast<RankedTensorType>(select.getType());
-          Value zero = ConstantOp::create(rewriter, op->getLoc(), type, 0.0),
-                number = ConstantOp::create(rewriter, op->getLoc(), type, low);
-          result.mask = SelectOp::create(rewriter, op->getLoc(), type, seen,
-                                         zero, number);
-        }
-        scores = inverted ? select.getOnFalse() : select.getOnTrue();
+        result.chooses = select;
+        scores = *inverted ? select.getOnFalse() : select.getOnTrue();
       } else {
         // The operand that leads to the product is the scores.
         auto leads = [](Value v) {
@@ -266,7 +278,7 @@ struct FuseAttention : OpRewritePattern<DotGeneralOp> {
     SoftmaxOp softmax = findSoftmax(weights);
     if (!softmax || !softmax.getResult().hasOneUse())
       return rewriter.notifyMatchFailure(second, "no softmax");
-    std::optional<Scores> scores = findScores(rewriter, softmax.getOperand());
+    std::optional<Scores> scores = findScores(softmax.getOperand());
     if (!scores)
       return rewriter.notifyMatchFailure(second,
                                          "no product under the softmax");
@@ -288,7 +300,8 @@ struct FuseAttention : OpRewritePattern<DotGeneralOp> {
     Value v =
         toRank4(rewriter, second.getRhs(), second.getRhsBatch(),
                 {second.getRhsContract()[0], second.getRhsFree()[0]}, b, h);
-    Value mask = scores->mask;
+    Value mask =
+        scores->chooses ? buildMask(rewriter, scores->chooses) : scores->mask;
     if (mask)
       mask = reshapeTo(rewriter, mask, {b, h, t, s});
     Value result =
@@ -305,8 +318,9 @@ struct FuseAttention : OpRewritePattern<DotGeneralOp> {
 /// unrepeated.
 struct GroupHeads : OpRewritePattern<AttentionOp> {
   using OpRewritePattern::OpRewritePattern;
-  /// The operand of [B, G, S, D] -> [B, G, R, S, D] -> [B, G R, S, D].
-  static Value unrepeated(PatternRewriter &rewriter, Value value) {
+  /// The repeat in [B, G, S, D] -> [B, G, R, S, D] -> [B, G R, S, D], and the
+  /// unrepeated shape.
+  static std::pair<BroadcastInDimOp, Shape> findRepeat(Value value) {
     auto merge = value.getDefiningOp<ReshapeOp>();
     auto repeat = merge ? merge.getOperand().getDefiningOp<BroadcastInDimOp>()
                         : BroadcastInDimOp();
@@ -322,17 +336,18 @@ struct GroupHeads : OpRewritePattern<AttentionOp> {
     if (found[2] != 1 || found[0] != wide[0] || found[1] != wide[1] ||
         found[3] != wide[3] || found[4] != wide[4] || wide[2] == 1)
       return {};
-    return reshapeTo(rewriter, repeat.getOperand(),
-                     {found[0], found[1], found[3], found[4]});
+    return {repeat, {found[0], found[1], found[3], found[4]}};
   }
   LogicalResult matchAndRewrite(AttentionOp op,
                                 PatternRewriter &rewriter) const override {
     if (shapeOf(op.getKey())[1] != shapeOf(op.getQuery())[1])
       return rewriter.notifyMatchFailure(op, "grouped already");
-    Value k = unrepeated(rewriter, op.getKey());
-    Value v = k ? unrepeated(rewriter, op.getValue()) : Value();
-    if (!v || shapeOf(k)[1] != shapeOf(v)[1])
+    auto [keys, keyShape] = findRepeat(op.getKey());
+    auto [values, valueShape] = findRepeat(op.getValue());
+    if (!keys || !values || keyShape[1] != valueShape[1])
       return rewriter.notifyMatchFailure(op, "keys or values are not repeated");
+    Value k = reshapeTo(rewriter, keys.getOperand(), keyShape),
+          v = reshapeTo(rewriter, values.getOperand(), valueShape);
     auto grouped = AttentionOp::create(rewriter, op.getLoc(), op.getQuery(), k,
                                        v, op.getMask(), op.getScale(),
                                        op.getCausal(), op.getWindowAttr());

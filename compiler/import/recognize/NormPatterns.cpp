@@ -117,6 +117,9 @@ template <typename NormOp> struct AbsorbWeight : OpRewritePattern<MultiplyOp> {
           Value weight = repeatedWeight(scale, axes);
           if (!weight || splatOf(weight))
             return false;
+          if constexpr (std::is_same_v<NormOp, LayerNormOp>)
+            if (norm.getBias())
+              return false;
           Shape shape(shapeOf(x).take_back(axes));
           if (shapeOf(weight) != Dims(shape))
             weight = ReshapeOp::create(
@@ -126,8 +129,6 @@ template <typename NormOp> struct AbsorbWeight : OpRewritePattern<MultiplyOp> {
           if constexpr (std::is_same_v<NormOp, RmsNormOp>) {
             result = createRms(rewriter, op.getLoc(), x, weight, axes, eps);
           } else {
-            if (norm.getBias())
-              return false;
             result = createLayerNorm(rewriter, op.getLoc(), x, weight, {}, axes,
                                      eps);
           }

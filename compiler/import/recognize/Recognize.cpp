@@ -15,8 +15,12 @@ static void removeCommonExpressions(func::FuncOp function) {
   eliminateCommonSubExpressions(rewriter, dominance, function);
 }
 
-static LogicalResult apply(func::FuncOp function,
-                           llvm::function_ref<void(RewritePatternSet &)> add) {
+/// Every rewrite leaves a program that computes the same, so patterns that
+/// would go on for ever are stopped, and what they left is taken.
+static constexpr int64_t kMaxIterations = 64, kMaxRewritesPerOp = 64;
+
+static void apply(func::FuncOp function,
+                  llvm::function_ref<void(RewritePatternSet &)> add) {
   RewritePatternSet patterns(function.getContext());
   for (RegisteredOperationName name :
        function.getContext()->getRegisteredOperations())
@@ -24,29 +28,29 @@ static LogicalResult apply(func::FuncOp function,
         train::TrainDialect::getDialectNamespace())
       name.getCanonicalizationPatterns(patterns, function.getContext());
   add(patterns);
+  int64_t operations = 0;
+  function.walk([&](Operation *) { ++operations; });
   GreedyRewriteConfig config;
   config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled)
       .setUseTopDownTraversal(true)
-      .setMaxIterations(GreedyRewriteConfig::kNoLimit);
-  return applyPatternsGreedily(function, std::move(patterns), config);
+      .setMaxIterations(kMaxIterations)
+      .setMaxNumRewrites(kMaxRewritesPerOp * operations);
+  (void)applyPatternsGreedily(function, std::move(patterns), config);
 }
 
-LogicalResult recognizeOperations(func::FuncOp function) {
+void recognizeOperations(func::FuncOp function) {
   // Duplicates go first: patterns compare values.
   removeCommonExpressions(function);
-  if (failed(apply(function, addSimplifications)))
-    return failure();
+  apply(function, addSimplifications);
   removeCommonExpressions(function);
   // Norms before attention: query-key norms are inside of it. Masks last, when
   // it is known whose masks they are.
   for (auto add : {addLossPatterns, addNormPatterns, addAttentionPatterns,
                    addMaskPatterns})
-    if (failed(apply(function, add)))
-      return failure();
+    apply(function, add);
   function.walk(
       [](train::AttentionOp op) { op->removeAttr("train.mask_seen"); });
   removeCommonExpressions(function);
-  return success();
 }
 
 } // namespace lockstep::recognize

@@ -9,7 +9,7 @@
 
 namespace lockstep::recognize {
 
-mlir::LogicalResult recognizeOperations(mlir::func::FuncOp function);
+void recognizeOperations(mlir::func::FuncOp function);
 
 // The patterns, one function per file.
 void addSimplifications(mlir::RewritePatternSet &patterns);
