@@ -1,5 +1,6 @@
 #include "runtime/launcher/local_launcher.h"
 #include "runtime/comm/socket.h"
+#include "runtime/launcher/last_lines.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -38,9 +39,9 @@ struct Child {
   int rank = 0;
   pid_t process = -1;
   Stream output, errors;
-  std::string lastLine; ///< of anything it printed
-  std::string error;    ///< its "error: " line
-  std::string ended;    ///< why the control server ended it
+  std::string lastPrinted;
+  std::string error; ///< its "error: " line
+  std::string ended; ///< why the control server ended it
   bool running = true, killedByUs = false;
   int waitStatus = 0;
 
@@ -70,6 +71,7 @@ private:
   int ranks;
   const std::vector<std::string> &arguments;
   std::vector<Child> children;
+  LastLines lastLines;
   bool failed = false;
   Clock::time_point failedAt;
   int signalsPassed = 0;
@@ -86,7 +88,8 @@ void setVariable(std::vector<std::string> &environment, const std::string &name,
 }
 
 std::vector<std::string> environmentOf(int rank, int ranks,
-                                       const Socket &listener) {
+                                       const Socket &listener,
+                                       const LastLines &lastLines) {
   std::vector<std::string> environment;
   for (char **entry = environ; *entry; ++entry)
     environment.push_back(*entry);
@@ -96,6 +99,8 @@ std::vector<std::string> environmentOf(int rank, int ranks,
   setVariable(environment, "MASTER_ADDR", "127.0.0.1");
   setVariable(environment, "MASTER_PORT", std::to_string(listener.localPort()));
   setVariable(environment, "LOCKSTEP_LAUNCHER", "1");
+  setVariable(environment, "LOCKSTEP_LAST_LINES",
+              std::to_string(lastLines.descriptor()));
   if (rank == 0)
     setVariable(environment, "LOCKSTEP_LISTENER",
                 std::to_string(listener.descriptor()));
@@ -122,7 +127,7 @@ Status LocalLauncher::start(Child &child, const Socket &listener) {
   if (pipe2(errors, O_CLOEXEC) || (child.rank && pipe2(output, O_CLOEXEC)))
     return internalFault(std::string("cannot make a pipe: ") + strerror(errno));
   std::vector<std::string> environment =
-      environmentOf(child.rank, ranks, listener);
+      environmentOf(child.rank, ranks, listener, lastLines);
   std::vector<std::string> copies = arguments;
   std::vector<char *> argv = pointersOf(copies), envp = pointersOf(environment);
   std::string program = ownProgram();
@@ -137,6 +142,7 @@ Status LocalLauncher::start(Child &child, const Socket &listener) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
       _exit(1);
+    fcntl(lastLines.descriptor(), F_SETFD, 0);
     if (child.rank == 0)
       fcntl(listener.descriptor(), F_SETFD, 0);
     else
@@ -156,6 +162,7 @@ Status LocalLauncher::start(Child &child, const Socket &listener) {
 
 Status LocalLauncher::startAll() {
   LOCKSTEP_ASSIGN_OR_RETURN(Socket listener, Socket::listen(0));
+  LOCKSTEP_ASSIGN_OR_RETURN(lastLines, LastLines::create(ranks));
   children.resize(size_t(ranks));
   for (int rank = 0; rank < ranks; ++rank) {
     children[size_t(rank)].rank = rank;
@@ -178,7 +185,7 @@ void LocalLauncher::killAll(int signal) {
 
 void LocalLauncher::takeLine(Child &child, Stream &stream,
                              const std::string &line) {
-  child.lastLine = line;
+  child.lastPrinted = line;
   if (line.rfind("error: ", 0) == 0) {
     if (child.error.empty())
       child.error = line.substr(7);
@@ -278,15 +285,11 @@ StatusOr<int> LocalLauncher::verdict() {
           "rank " + std::to_string(child.rank) + " (process " +
           std::to_string(child.process) + ") was lost: killed by signal " +
           std::to_string(signal) + " (" + strsignal(signal) + ")";
-      if (!child.lastLine.empty())
-        text += "; its last line: " + child.lastLine;
-      else // it speaks through the control server
-        for (const Child &other : children)
-          if (size_t at = other.ended.find("; its last line: ");
-              at != std::string::npos) {
-            text += other.ended.substr(at);
-            break;
-          }
+      std::string line = lastLines.get(child.rank);
+      if (line.empty())
+        line = child.lastPrinted;
+      if (!line.empty())
+        text += "; its last line: " + line;
       return rankLost(text);
     }
   for (const Child &child : children) {

@@ -107,6 +107,10 @@ Status Run::join() {
   ControlTimeouts limits;
   limits.rendezvous = Milliseconds(options.joinSeconds * 1000);
   limits.hang = Milliseconds(options.hangSeconds * 1000);
+  if (place.lastLines >= 0) {
+    LOCKSTEP_ASSIGN_OR_RETURN(lastLines,
+                              LastLines::open(place.lastLines, place.ranks));
+  }
   if (place.rank == 0) {
     LOCKSTEP_ASSIGN_OR_RETURN(Socket listener, listenForRanks(place));
     server =
@@ -380,6 +384,7 @@ std::optional<int> Run::stopSignal(int received) {
 void Run::setLastLine(const std::string &line) {
   if (control)
     control->setLastLine(line);
+  lastLines.set(place.rank, line);
 }
 
 } // namespace lockstep::runtime

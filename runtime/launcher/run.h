@@ -7,6 +7,7 @@
 #include "runtime/comm/control_client.h"
 #include "runtime/data/data_source.h"
 #include "runtime/executor/session.h"
+#include "runtime/launcher/last_lines.h"
 #include "runtime/launcher/run_options.h"
 #include "runtime/launcher/world.h"
 
@@ -77,6 +78,7 @@ private:
   std::unique_ptr<Collectives> collectives;
   std::unique_ptr<Session> model;
   std::unique_ptr<DataSource> training, validation;
+  LastLines lastLines;
   std::string resumed;
   int64_t next = 0, total = 0;
   int64_t filled = -1; ///< the step whose batch was written ahead

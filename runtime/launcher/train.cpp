@@ -21,6 +21,8 @@ static void watchSignals() {
   action.sa_flags = SA_RESTART;
   sigaction(SIGTERM, &action, nullptr);
   sigaction(SIGINT, &action, nullptr);
+  // A write to a rank that died is an error, which is told, and not a death.
+  signal(SIGPIPE, SIG_IGN);
 }
 
 namespace {

@@ -76,6 +76,8 @@ StatusOr<World> worldFromEnvironment() {
   world.local = getenv("LOCKSTEP_LAUNCHER") != nullptr;
   if (!parse("LOCKSTEP_LISTENER", 0, 1 << 20, world.listener))
     world.listener = -1;
+  if (!parse("LOCKSTEP_LAST_LINES", 0, 1 << 20, world.lastLines))
+    world.lastLines = -1;
   world.firstPort = world.masterPort;
   world.portsToTry = world.local ? 1 : 16;
   // torchrun's agent serves a store of its own on MASTER_PORT.

@@ -17,6 +17,7 @@ struct World {
   int firstPort = 0;  ///< where the control server is looked for first
   int portsToTry = 1; ///< and how many ports from there
   int listener = -1;  ///< rank 0: a listening socket it inherited
+  int lastLines = -1; ///< memory shared with our own launcher (last_lines.h)
   bool local = false; ///< started by our own launcher, which does the talking
 };
 
