@@ -4,7 +4,7 @@
 // the bf16 result.
 //
 //===----------------------------------------------------------------------===//
-#include "compiler/emit/nvptx/gemm/Consumers.h"
+#include "compiler/emit/nvptx/gemm/Activation.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -63,22 +63,21 @@ Value gemm::emitActivationGradient(KernelBuilder &b, Activation kind, Value x) {
     // (1 + t)/2 + x/2 (1 - t^2) (c + 3 d x^2)
     Value square = b.multiplyF32(x, x);
     Value t = emitGeluTanh(b, x, square);
-    Value slope = b.fusedF32(square, b.constantF32(3 * geluCubic),
-                             b.constantF32(geluLinear));
     Value half = b.constantF32(0.5);
-    Value rest = b.fusedF32(b.multiplyF32(t, b.constantF32(-1)), t, one);
-    Value product =
-        b.multiplyF32(b.multiplyF32(b.multiplyF32(x, half), slope), rest);
-    return b.addF32(b.fusedF32(t, half, half), product);
+    Value halfSlope = b.fusedF32(square, b.constantF32(1.5 * geluCubic),
+                                 b.constantF32(0.5 * geluLinear));
+    Value rest = b.fusedF32(b.negateF32(t), t, one);
+    return b.fusedF32(b.multiplyF32(x, halfSlope), rest,
+                      b.fusedF32(t, half, half));
   }
   case Activation::Relu:
     return b.select(emitCompareZero(b, arith::CmpFPredicate::OGT, x), one,
                     b.constantF32(0));
   case Activation::Silu: {
-    // s (1 + x (1 - s))
+    // s (1 + (x - x s))
     Value s = emitSigmoid(b, x);
-    Value rest = b.fusedF32(s, b.constantF32(-1), one);
-    return b.multiplyF32(s, b.fusedF32(x, rest, one));
+    Value rest = b.fusedF32(b.negateF32(x), s, x);
+    return b.fusedF32(s, rest, s);
   }
   }
   llvm_unreachable("all activations are handled");

@@ -120,11 +120,6 @@ void storePartial(KernelFrame &frame, const ConsumerIdentity &self,
 Sums addPartials(KernelFrame &frame, const ConsumerIdentity &self,
                  const Item &item, llvm::ArrayRef<mlir::Value> sums);
 
-/// activation(x), and its derivative at x, in f32.
-mlir::Value emitActivation(KernelBuilder &b, Activation kind, mlir::Value x);
-mlir::Value emitActivationGradient(KernelBuilder &b, Activation kind,
-                                   mlir::Value x);
-
 } // namespace lockstep::gemm
 
 #endif

@@ -10,6 +10,7 @@
 // was filled with the tensor's values; the results replace them in place.
 //
 //===----------------------------------------------------------------------===//
+#include "compiler/emit/nvptx/gemm/Activation.h"
 #include "compiler/emit/nvptx/gemm/Consumers.h"
 
 using namespace mlir;
@@ -114,7 +115,7 @@ void Epilogue::fetchSide(const Item &item) {
             getCoordinates(frame, b.add(item.column, column),
                            getRow(item, group), item),
             barrier, ValueRange(), /*multicastMask=*/Value(),
-            /*l2CacheHint=*/Value(), NVVM::TMALoadMode::TILE,
+            /*l2CacheHint=*/dropPolicy, NVVM::TMALoadMode::TILE,
             /*isCTAOnly=*/false, NVVM::CTAGroupKindAttr(),
             /*predicate=*/Value());
       }
@@ -124,33 +125,16 @@ void Epilogue::fetchSide(const Item &item) {
 SmallVector<Value> Epilogue::loadBias(const Item &item) {
   if (!frame.config.bias)
     return {};
-  int count = frame.config.tileN / 8;
   Value first = b.add(item.column, laneColumn);
-  Type i16 = b.getI16Type(), i32 = b.getI32Type();
-  // Beyond D's last column any of its values will do: nothing is stored there.
-  Value isInside = b.lessOrEqual(b.add(item.column, frame.config.tileN),
-                                 frame.arguments.columns);
-  SmallVector<Type> types(count, i32);
-  return b.ifThenElse(
-      isInside, types,
-      [&] {
-        KernelBuilder::Values values;
-        Value pointer = b.element(frame.arguments.bias, first, i16);
-        for (int i = 0; i < count; ++i)
-          values.push_back(b.load(b.element(pointer, 8 * i, i16), i32, 4,
-                                  /*invariant=*/true));
-        return values;
-      },
-      [&] {
-        KernelBuilder::Values values;
-        Value last = b.subtract(frame.arguments.columns, b.constant(2));
-        for (int i = 0; i < count; ++i) {
-          Value column = b.minimum(b.add(first, 8 * i), last);
-          Value pointer = b.element(frame.arguments.bias, column, i16);
-          values.push_back(b.load(pointer, i32, 4, /*invariant=*/true));
-        }
-        return values;
-      });
+  // Past D's last column any of its values will do: nothing is stored there.
+  Value last = b.subtract(frame.arguments.columns, b.constant(2));
+  SmallVector<Value> values;
+  for (int i = 0; i < frame.config.tileN / 8; ++i) {
+    Value column = b.minimum(b.add(first, 8 * i), last);
+    Value pointer = b.element(frame.arguments.bias, column, b.getI16Type());
+    values.push_back(b.load(pointer, b.getI32Type(), 4, /*invariant=*/true));
+  }
+  return values;
 }
 
 /// The second tensor's values at the places of the sums of a buffer.

@@ -124,7 +124,7 @@ static std::string checkOperands(const GemmConfig &config) {
   return {};
 }
 
-static std::string checkEpilogue(const GemmConfig &config) {
+std::string gemm::checkEpilogue(const GemmConfig &config) {
   if (config.output != Output::BFloat16 &&
       (config.bias || config.activation != Activation::None ||
        config.side != Side::None))
@@ -136,6 +136,10 @@ static std::string checkEpilogue(const GemmConfig &config) {
     return "expected an activation whose gradient is taken, but got none";
   if (config.side == Side::ActivationGradient && config.bias)
     return "expected no bias before a gradient of an activation, but got one";
+  return {};
+}
+
+static std::string checkColumnSums(const GemmConfig &config) {
   if (!config.columnSums)
     return {};
   if (config.splitK || config.batched)
@@ -201,8 +205,8 @@ static std::string checkResources(const GemmConfig &config) {
 std::string gemm::checkConfig(const GemmConfig &config) {
   if (config.splitK && config.schedule != Schedule::Cooperative)
     return "expected a cooperative schedule for split K, but got ping-pong";
-  for (auto *check :
-       {checkTile, checkOperands, checkEpilogue, checkRing, checkResources}) {
+  for (auto *check : {checkTile, checkOperands, checkEpilogue, checkColumnSums,
+                      checkRing, checkResources}) {
     std::string error = check(config);
     if (!error.empty())
       return error;

@@ -8,7 +8,8 @@
 // Sizes that every kernel takes: any M, N, K and batch of at least 1 whose
 // operands begin at 16 bytes and whose leading dimensions (elements from one
 // row to the next) are multiples of 16 bytes, which is what the tensor copy
-// engine asks for: a row of 1001 bf16 elements has to be stored as 1008. A bias
+// engine asks for: a row of 1001 bf16 elements has to be stored as 1008. The
+// engine writes whole 16 bytes: a row of D may be written up to there. A bias
 // needs an even N.
 //
 //===----------------------------------------------------------------------===//
@@ -78,7 +79,7 @@ struct GemmConfig {
   /// Programmatic dependent launch: the kernel's start overlaps the end of the
   /// one before it.
   bool overlapLaunch = false;
-  /// L2 hints: keep B, do not keep D.
+  /// L2 hints: keep B, do not keep D and the second tensor.
   bool cacheHints = false;
   /// Registers of a thread after the roles part.
   int producerRegisters = 40, consumerRegisters = 232;
@@ -89,6 +90,8 @@ constexpr int maxSharedBytes = 232448;
 
 /// Empty, or what is wrong with the configuration: "expected ..., but got ...".
 std::string checkConfig(const GemmConfig &config);
+/// The part of it that output, bias, activation and second tensor alone decide.
+std::string checkEpilogue(const GemmConfig &config);
 
 /// A configuration as words in a fixed order: "pingpong 128x128 stages=6 ring=2
 /// cluster=m bias gelu save". The schedule and the tile come first; words at

@@ -83,6 +83,9 @@ Value KernelBuilder::addF32(Value a, Value b) {
 Value KernelBuilder::multiplyF32(Value a, Value b) {
   return binary<arith::MulFOp>(a, b);
 }
+Value KernelBuilder::negateF32(Value a) {
+  return createOrFold<arith::NegFOp>(a);
+}
 Value KernelBuilder::fusedF32(Value a, Value b, Value c) {
   return LLVM::FMAOp::create(*this, a, b, c);
 }

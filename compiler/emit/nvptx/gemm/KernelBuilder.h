@@ -45,6 +45,7 @@ public:
 
   Value addF32(Value a, Value b);
   Value multiplyF32(Value a, Value b);
+  Value negateF32(Value a);
   Value fusedF32(Value a, Value b, Value c);
   /// One instruction, with a relative error of 2^-11.
   Value tanhF32(Value a);

@@ -64,33 +64,37 @@ struct Cut {
 };
 } // namespace
 
-/// The cut that ends soonest. To leave and add one partial sum takes about as
-/// long as three blocks along k.
+// In blocks along k: what a partial sum costs whoever leaves it (the end of a
+// main loop, the store) and whoever adds it.
+static constexpr double leaveCost = 6, addCost = 3;
+
+/// The cut of tiles, fewer than clusters, that ends soonest; none where that
+/// promises less than a tenth.
 static Cut chooseCut(int tiles, int clusters, int blocks) {
   Cut best;
-  double bestTime = blocks;
+  double bestTime = 0.9 * blocks;
   int helpers = clusters - tiles;
-  for (int slices = 2; slices <= std::min(64, blocks); ++slices) {
-    int kept = 1;
-    while (kept < slices &&
-           int64_t(tiles) * (slices - kept) > int64_t(helpers) * kept)
-      ++kept;
-    double time = double(blocks) * kept / slices + 3.0 * (slices - kept);
-    if (kept < slices && time < bestTime) {
-      bestTime = time;
-      best = {slices, kept};
+  for (int slices = 2; slices <= std::min(64, blocks); ++slices)
+    for (int kept = 1; kept < slices; ++kept) {
+      int partials = slices - kept;
+      double each = double(blocks) / slices;
+      double helperTime =
+          divideUp(int64_t(tiles) * partials, helpers) * (each + leaveCost);
+      double time = std::max(helperTime, each * kept) + addCost * partials;
+      if (time < bestTime) {
+        bestTime = time;
+        best = {slices, kept};
+      }
     }
-  }
   return best;
 }
 
-/// Each cluster's items: helpers with partial sums first, then the clusters
-/// that finish a tile each.
-static std::vector<std::vector<TileItem>>
-assignSlices(const std::vector<TileItem> &tiles, const Cut &cut, int clusters) {
-  std::vector<std::vector<TileItem>> queues(clusters);
-  int count = tiles.size(), helpers = clusters - count;
-  int blocks = tiles.front().blocks;
+/// The last tiles, in slices: partial sums to the first clusters, then clusters
+/// that finish a tile each. Slots are numbered in this order.
+static void assignSlices(std::vector<std::vector<TileItem>> &queues,
+                         const TileItem *tiles, int count, const Cut &cut) {
+  int helpers = queues.size() - count;
+  int blocks = tiles[0].blocks;
   auto boundary = [&](int slice) {
     return int(int64_t(blocks) * slice / cut.slices);
   };
@@ -113,7 +117,6 @@ assignSlices(const std::vector<TileItem> &tiles, const Cut &cut, int clusters) {
     item.partials = partials;
     queues[helpers + tile].push_back(item);
   }
-  return queues;
 }
 
 /// Interleaves the clusters' items and appends where each cluster's end.
@@ -150,18 +153,19 @@ TileTable gemm::buildTileTable(const GemmConfig &config, const GemmSize &size,
     return table;
   }
   table.gridBlocks = clusters * clusterSize;
-  Cut cut;
-  if (count < clusters)
-    cut = chooseCut(count, clusters, tiles.front().blocks);
-  table.slices = cut.slices;
-  if (cut.slices > 1) {
-    table.slots = int64_t(count) * (cut.slices - cut.kept);
-    layOutQueues(assignSlices(tiles, cut, clusters), table);
-    return table;
-  }
   std::vector<std::vector<TileItem>> queues(clusters);
-  for (int tile = 0; tile < count; ++tile)
+  int rest = count % clusters;
+  Cut cut;
+  if (rest)
+    cut = chooseCut(rest, clusters, tiles.front().blocks);
+  int whole = cut.slices > 1 ? count - rest : count;
+  for (int tile = 0; tile < whole; ++tile)
     queues[tile % clusters].push_back(tiles[tile]);
+  if (cut.slices > 1) {
+    table.slices = cut.slices;
+    table.slots = int64_t(rest) * (cut.slices - cut.kept);
+    assignSlices(queues, tiles.data() + whole, rest, cut);
+  }
   layOutQueues(queues, table);
   return table;
 }

@@ -4,14 +4,14 @@
 // items made at compile time. With C clusters, cluster c takes the items c,
 // c + C, c + 2C, ... Neighbouring items share operands in the L2 cache.
 //
-// With split K and fewer tiles than clusters, a tile's blocks along k are cut
-// into slices. One cluster does the first slices and finishes the tile; others
-// leave partial sums in a workspace, a slot each, which it adds in the order of
-// the slots: the same bits in every run. The clusters of partial sums come
-// first, so that whoever is waited for has been started.
+// With split K the tiles that do not fill a last wave are cut into slices along
+// k. One cluster does a tile's first slices and finishes it; others leave
+// partial sums in a workspace, a slot each, which it adds in the order of the
+// slots: the same bits in every run. The clusters of partial sums come first,
+// so that whoever is waited for has been started.
 //
 // Alternative: stream-K, whose items begin and end anywhere along k. It fills
-// the last wave as well, but a tile is then cut differently from its
+// the last wave a little better, but a tile is then cut differently from its
 // neighbours, which breaks the sharing in the L2 cache.
 //
 //===----------------------------------------------------------------------===//
@@ -54,7 +54,7 @@ struct TileTable {
   /// The kernel's argument: how many items there are, the tail excluded.
   int32_t itemCount = 0;
   int32_t gridBlocks = 0;
-  /// Slices of a tile along k.
+  /// Slices along k of a tile that is cut.
   int32_t slices = 1;
   /// Slots of the workspace; one of a block of a cluster.
   int64_t slots = 0;

@@ -1,0 +1,98 @@
+//===- MmaStore.cpp - From sums to memory ---------------------------------===//
+#include "compiler/emit/nvptx/gemm/Activation.h"
+#include "compiler/emit/nvptx/gemm/mma/MmaParts.h"
+
+using namespace mlir;
+using namespace lockstep;
+using namespace lockstep::gemm;
+
+namespace {
+/// Two neighbouring elements of D.
+struct Pair {
+  Value low, high;
+};
+} // namespace
+
+static Pair unpack(KernelBuilder &b, Value packed) {
+  return {b.unpackLow(packed), b.unpackHigh(packed)};
+}
+
+static Pair loadPacked(KernelBuilder &b, Value base, Value offset) {
+  Value pointer = b.element(base, offset, b.getI16Type());
+  return unpack(b, b.load(pointer, b.getI32Type(), 4));
+}
+
+static void storePacked(KernelBuilder &b, Value base, Value offset, Pair pair) {
+  b.store(b.packBFloat16(pair.low, pair.high),
+          b.element(base, offset, b.getI16Type()), 4);
+}
+
+static void storeFloat32(KernelBuilder &b, Value base, Value offset, Pair pair,
+                         bool accumulates) {
+  auto two = VectorType::get(2, b.getF32Type());
+  Value pointer = b.element(base, offset, b.getF32Type());
+  if (accumulates) {
+    Value old = b.load(pointer, two, 8);
+    pair.low = b.addF32(pair.low, b.extractElement(old, 0));
+    pair.high = b.addF32(pair.high, b.extractElement(old, 1));
+  }
+  Value vector = LLVM::UndefOp::create(b, two);
+  vector = LLVM::InsertElementOp::create(b, vector, pair.low, b.constant(0));
+  vector = LLVM::InsertElementOp::create(b, vector, pair.high, b.constant(1));
+  b.store(vector, pointer, 8);
+}
+
+/// The epilogue of two neighbours, as in GemmConfig.h.
+static void storePair(KernelBuilder &b, const MmaConfig &config,
+                      const MmaOutput &output, Value offset, Value column,
+                      Pair pair) {
+  if (config.output != Output::BFloat16)
+    return storeFloat32(b, output.d, offset, pair,
+                        config.output == Output::Float32Accumulate);
+  auto each = [&](llvm::function_ref<Value(Value, Value)> change, Pair with) {
+    pair = {change(pair.low, with.low), change(pair.high, with.high)};
+  };
+  if (config.bias) {
+    Value wide = LLVM::ZExtOp::create(b, b.getI64Type(), column);
+    each([&](Value x, Value y) { return b.addF32(x, y); },
+         loadPacked(b, output.bias, wide));
+  }
+  if (config.side == Side::SavePreactivation)
+    storePacked(b, output.side, offset, pair);
+  if (config.side == Side::ActivationGradient)
+    each(
+        [&](Value x, Value y) {
+          return b.multiplyF32(x,
+                               emitActivationGradient(b, config.activation, y));
+        },
+        loadPacked(b, output.side, offset));
+  else
+    pair = {emitActivation(b, config.activation, pair.low),
+            emitActivation(b, config.activation, pair.high)};
+  if (config.side == Side::AddResidual)
+    each([&](Value x, Value y) { return b.addF32(x, y); },
+         loadPacked(b, output.side, offset));
+  storePacked(b, output.d, offset, pair);
+}
+
+void gemm::storeProduct(KernelBuilder &b, const MmaConfig &config,
+                        const MmaOutput &output, int row, int column,
+                        ArrayRef<Value> sums) {
+  Type i64 = b.getI64Type();
+  Value laneColumn = b.shiftLeft(b.bitAnd(output.lane, 3), 1);
+  Value at = b.add(b.add(output.firstColumn, column), laneColumn);
+  Value line = b.add(b.add(output.firstRow, row), b.shiftRight(output.lane, 2));
+  for (int half = 0; half < 2; ++half) {
+    Value halfLine = b.add(line, 8 * half);
+    // An odd last column's neighbour is padding: leading dimensions are even.
+    Value isInside = b.both(b.lessThan(halfLine, output.rows),
+                            b.lessThan(at, output.columns));
+    b.ifThen(isInside, [&] {
+      Value offset = LLVM::MulOp::create(
+          b, LLVM::ZExtOp::create(b, i64, halfLine), output.leading);
+      offset = LLVM::AddOp::create(b, offset, LLVM::ZExtOp::create(b, i64, at));
+      storePair(b, config, output, offset, at,
+                {sums[2 * half], sums[2 * half + 1]});
+    });
+  }
+}
