@@ -1,9 +1,11 @@
 // gemm-kernels: writes the GEMM kernels of a list to a folder, for gemm_bench.
 //
-// A list has one kernel a line, "LABEL WORDS..." (printConfig's words); "#"
-// begins a comment. The folder gets LABEL.cubin, LABEL.ptx and `manifest`, the
-// list again as it was understood.
+// A list has one kernel a line, "LABEL WORDS..." (printConfig's words; "mma"
+// before them makes a kernel by mma.sync of operands and epilogue); "#" begins
+// a comment. The folder gets LABEL.cubin, LABEL.ptx and `manifest`, the list
+// again as it was understood.
 #include "compiler/emit/nvptx/gemm/GemmKernel.h"
+#include "compiler/emit/nvptx/gemm/mma/MmaKernel.h"
 #include "compiler/emit/nvptx/ptx/LowerToPtx.h"
 #include "compiler/emit/nvptx/ptx/Ptxas.h"
 #include "tools/common/cli.h"
@@ -19,6 +21,7 @@ using namespace lockstep;
 namespace {
 struct ListedKernel {
   std::string label;
+  bool isMma;
   gemm::GemmConfig config;
 };
 } // namespace
@@ -35,13 +38,18 @@ static StatusOr<std::vector<ListedKernel>> readList(const std::string &path) {
     if (begin == std::string::npos)
       continue;
     size_t end = std::min(line.find(' ', begin), line.size());
+    std::string label = line.substr(begin, end - begin);
+    bool isMma = line.find(" mma ", end) != std::string::npos;
+    if (isMma)
+      end = line.find("mma ", end) + 4;
     std::string error;
     auto config = gemm::parseConfig(std::string_view(line).substr(end), error);
     if (config)
-      error = gemm::checkConfig(*config);
+      error = isMma ? gemm::checkConfig(gemm::getMmaConfig(*config))
+                    : gemm::checkConfig(*config);
     if (!error.empty())
       return inputError(path + ":" + std::to_string(number) + ": " + error);
-    kernels.push_back({line.substr(begin, end - begin), *config});
+    kernels.push_back({label, isMma, *config});
   }
   return kernels;
 }
@@ -51,8 +59,7 @@ static Status writeFile(const std::filesystem::path &path,
   std::ofstream file(path, std::ios::binary);
   file << bytes;
   file.close();
-  return file ? Status::success()
-              : inputError("cannot write " + path.string());
+  return file ? Status::success() : inputError("cannot write " + path.string());
 }
 
 /// What ptxas says of registers, spills and serialization.
@@ -82,7 +89,11 @@ static Status writeKernel(const ListedKernel &kernel,
   emit::loadPtxDialects(context);
   mlir::OwningOpRef<mlir::ModuleOp> module =
       mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
-  if (failed(gemm::buildGemmKernel(*module, kernel.config, "gemm")))
+  mlir::LogicalResult built =
+      kernel.isMma ? gemm::buildMmaKernel(
+                         *module, gemm::getMmaConfig(kernel.config), "gemm")
+                   : gemm::buildGemmKernel(*module, kernel.config, "gemm");
+  if (failed(built))
     return inputError(kernel.label + ": the kernel cannot be built");
   mlir::FailureOr<std::string> ptx =
       emit::lowerToPtx(*module, "sm_90a", emit::PtxOptimization::None);
@@ -93,9 +104,11 @@ static Status writeKernel(const ListedKernel &kernel,
       emit::assembleCubin(*ptx, "sm_90a", /*reportResources=*/true);
   if (result.status != emit::CubinResult::Status::Assembled)
     return inputError(kernel.label + ": " + result.messages);
+  int sharedBytes = kernel.isMma
+                        ? gemm::mmaSharedBytes
+                        : gemm::getSharedLayout(kernel.config).totalBytes;
   std::printf("%s: %d bytes of shared memory%s\n", kernel.label.c_str(),
-              gemm::getSharedLayout(kernel.config).totalBytes,
-              summarize(result.messages).c_str());
+              sharedBytes, summarize(result.messages).c_str());
   return writeFile(folder / (kernel.label + ".cubin"), result.cubin);
 }
 
@@ -106,7 +119,8 @@ static Status writeKernels(const std::string &list, const std::string &folder) {
   std::string manifest;
   for (const ListedKernel &kernel : kernels) {
     LOCKSTEP_RETURN_IF_ERROR(writeKernel(kernel, folder));
-    manifest += kernel.label + " " + gemm::printConfig(kernel.config) + "\n";
+    manifest += kernel.label + (kernel.isMma ? " mma " : " ") +
+                gemm::printConfig(kernel.config) + "\n";
   }
   return writeFile(std::filesystem::path(folder) / "manifest", manifest);
 }
