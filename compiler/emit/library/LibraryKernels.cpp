@@ -43,6 +43,8 @@ private:
   template <typename Op> LogicalResult describeMask(Op op);
   template <typename Op> void describeHeads(Op op);
   template <typename Op> void describeWindow(Op op);
+  template <typename Op>
+  LogicalResult describeConvolution(Op op, Value x, Value w, Value y);
 
   void ints(StringRef name, Ints values) {
     attribute(name).ints.assign(values.begin(), values.end());
@@ -58,8 +60,8 @@ private:
     call.attributes.back()->name = name.str();
     return *call.attributes.back();
   }
-  LogicalResult elementType(Type element, bool doubleToo,
-                            bool integers = false);
+  /// Adds the element type of `of`: f32, or one of `others`.
+  LogicalResult elementType(Value of, ArrayRef<StringRef> others = {});
 
   plan::KernelOp kernel;
   Operation *anchor;
@@ -112,17 +114,15 @@ LogicalResult Describer::dense(FailureOr<plan::StridedView> view) {
   return success();
 }
 
-LogicalResult Describer::elementType(Type element, bool doubleToo,
-                                     bool integers) {
+LogicalResult Describer::elementType(Value of, ArrayRef<StringRef> others) {
+  Type element = getElementTypeOrSelf(of.getType());
   if (element.isF32())
     return success(); // the default
-  StringRef name = element.isF64() && doubleToo        ? "f64"
-                   : element.isInteger(64) && integers ? "i64"
-                   : element.isInteger(32) && integers ? "i32"
-                                                       : "";
-  if (name.empty())
+  std::string name;
+  llvm::raw_string_ostream(name) << element;
+  if (!llvm::is_contained(others, name))
     return kernel.emitError("there is no library kernel of ")
-           << anchor->getName() << " for " << element << " on the CPU";
+           << anchor->getName() << " for " << element;
   text("dtype", name);
   return success();
 }
@@ -137,8 +137,7 @@ LogicalResult Describer::describe(train::DotGeneralOp op) {
                                b = operand(op.getRhs()),
                                c = result(op.getResult());
   if (failed(a) || failed(b) || failed(c) ||
-      failed(elementType(cast<RankedTensorType>(op.getType()).getElementType(),
-                         true)))
+      failed(elementType(op.getLhs(), {"f64", "bf16"})))
     return failure();
   std::optional<plan::GemmShape> gemm = plan::foldContraction(op, *a, *b, *c);
   if (!gemm)
@@ -209,9 +208,7 @@ template <typename Op> LogicalResult Describer::describeMask(Op op) {
 LogicalResult Describer::describe(train::AttentionOp op) {
   call.kernel = artifact::LibraryKernel::AttentionForward;
   describeHeads(op);
-  if (failed(elementType(
-          cast<RankedTensorType>(op.getQuery().getType()).getElementType(),
-          false)) ||
+  if (failed(elementType(op.getQuery())) ||
       failed(rows("q_strides", operand(op.getQuery()))) ||
       failed(rows("k_strides", operand(op.getKey()))) ||
       failed(rows("v_strides", operand(op.getValue()))) ||
@@ -228,9 +225,7 @@ LogicalResult Describer::describe(train::AttentionOp op) {
 LogicalResult Describer::describe(train::AttentionGradientOp op) {
   call.kernel = artifact::LibraryKernel::AttentionBackward;
   describeHeads(op);
-  if (failed(elementType(
-          cast<RankedTensorType>(op.getQuery().getType()).getElementType(),
-          false)) ||
+  if (failed(elementType(op.getQuery())) ||
       failed(rows("q_strides", operand(op.getQuery()))) ||
       failed(rows("k_strides", operand(op.getKey()))) ||
       failed(rows("v_strides", operand(op.getValue()))) ||
@@ -262,46 +257,34 @@ static Ints shapeOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape();
 }
 
+/// x, w and y: input, filter and output of the convolution that `op` is or is
+/// a gradient of.
+template <typename Op>
+LogicalResult Describer::describeConvolution(Op op, Value x, Value w, Value y) {
+  describeWindow(op);
+  ints("x_shape", shapeOf(x)), ints("w_shape", shapeOf(w)),
+      ints("y_shape", shapeOf(y));
+  return failure(failed(elementType(op.getResult())) ||
+                 failed(dense(operand(op->getOperand(0)))) ||
+                 failed(dense(operand(op->getOperand(1)))) ||
+                 failed(dense(result(op.getResult()))));
+}
+
 LogicalResult Describer::describe(train::ConvolutionOp op) {
   call.kernel = artifact::LibraryKernel::ConvolutionForward;
-  describeWindow(op);
-  ints("x_shape", shapeOf(op.getInput())),
-      ints("w_shape", shapeOf(op.getFilter())),
-      ints("y_shape", shapeOf(op.getResult()));
-  return failure(
-      failed(elementType(cast<RankedTensorType>(op.getType()).getElementType(),
-                         false)) ||
-      failed(dense(operand(op.getInput()))) ||
-      failed(dense(operand(op.getFilter()))) ||
-      failed(dense(result(op.getResult()))));
+  return describeConvolution(op, op.getInput(), op.getFilter(), op.getResult());
 }
 
 LogicalResult Describer::describe(train::ConvolutionInputGradientOp op) {
   call.kernel = artifact::LibraryKernel::ConvolutionInputGradient;
-  describeWindow(op);
-  ints("x_shape", shapeOf(op.getResult())),
-      ints("w_shape", shapeOf(op.getFilter())),
-      ints("y_shape", shapeOf(op.getCotangent()));
-  return failure(
-      failed(elementType(cast<RankedTensorType>(op.getType()).getElementType(),
-                         false)) ||
-      failed(dense(operand(op.getCotangent()))) ||
-      failed(dense(operand(op.getFilter()))) ||
-      failed(dense(result(op.getResult()))));
+  return describeConvolution(op, op.getResult(), op.getFilter(),
+                             op.getCotangent());
 }
 
 LogicalResult Describer::describe(train::ConvolutionFilterGradientOp op) {
   call.kernel = artifact::LibraryKernel::ConvolutionFilterGradient;
-  describeWindow(op);
-  ints("x_shape", shapeOf(op.getInput())),
-      ints("w_shape", shapeOf(op.getResult())),
-      ints("y_shape", shapeOf(op.getCotangent()));
-  return failure(
-      failed(elementType(cast<RankedTensorType>(op.getType()).getElementType(),
-                         false)) ||
-      failed(dense(operand(op.getInput()))) ||
-      failed(dense(operand(op.getCotangent()))) ||
-      failed(dense(result(op.getResult()))));
+  return describeConvolution(op, op.getInput(), op.getResult(),
+                             op.getCotangent());
 }
 
 LogicalResult Describer::describe(train::SortOp op) {
@@ -313,13 +296,10 @@ LogicalResult Describer::describe(train::SortOp op) {
       ints("size", shape.back());
   if (op.getDescending())
     ints("descending", 1);
-  return failure(
-      failed(elementType(
-          cast<RankedTensorType>(op.getOperand().getType()).getElementType(),
-          true, true)) ||
-      failed(dense(operand(op.getOperand()))) ||
-      failed(dense(result(op.getValues()))) ||
-      failed(dense(result(op.getIndices()))));
+  return failure(failed(elementType(op.getOperand(), {"f64", "i64", "i32"})) ||
+                 failed(dense(operand(op.getOperand()))) ||
+                 failed(dense(result(op.getValues()))) ||
+                 failed(dense(result(op.getIndices()))));
 }
 
 FailureOr<LibraryCall> Describer::run() {
