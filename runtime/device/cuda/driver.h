@@ -28,14 +28,9 @@ using Graph = struct CUgraph_st *;
 using GraphExec = struct CUgraphExec_st *;
 
 /// CUresult values that get an explanation of their own.
-enum : Result {
-  success = 0,
-  outOfMemory = 2,
-  noDevice = 100,
-  invalidImage = 200,
-  noBinaryForGpu = 209,
-  unsupportedPtxVersion = 222,
-};
+inline constexpr Result success = 0, outOfMemory = 2, noDevice = 100,
+                        invalidImage = 200, noBinaryForGpu = 209,
+                        unsupportedPtxVersion = 222;
 
 /// CUdevice_attribute.
 enum DeviceAttribute : int {

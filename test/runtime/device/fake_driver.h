@@ -1,0 +1,30 @@
+// A CUDA driver of which a test says what it finds: one GPU of any capability
+// and memory, and how loading code ends.
+#ifndef LOCKSTEP_TEST_RUNTIME_DEVICE_FAKE_DRIVER_H
+#define LOCKSTEP_TEST_RUNTIME_DEVICE_FAKE_DRIVER_H
+
+#include "runtime/device/cuda/driver.h"
+
+namespace lockstep::runtime::testing {
+
+struct FakeGpu {
+  cuda::Result initResult = cuda::success;
+  int count = 1;
+  int major = 9, minor = 0;
+  int driverVersion = 13000;
+  size_t freeBytes = 1 << 30;
+  cuda::Result loadResult = cuda::success;
+  const char *jitLog = "";
+  int threadsPerBlock = 1024; ///< of every function
+  int opened = -1;            ///< the GPU that was asked for
+};
+
+/// The one that the fake driver shows; tests set it first.
+extern FakeGpu fakeGpu;
+
+/// A driver that shows fakeGpu. Functions that no error path needs are null.
+cuda::Driver fakeDriver();
+
+} // namespace lockstep::runtime::testing
+
+#endif // LOCKSTEP_TEST_RUNTIME_DEVICE_FAKE_DRIVER_H
