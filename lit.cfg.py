@@ -1,5 +1,6 @@
 # lit configuration: every .mlir file under test/ is a test. Run by tools/check.sh, or: lit -v test
 import os
+import shutil
 import sys
 import lit.formats
 
@@ -18,3 +19,9 @@ config.environment["FILECHECK_OPTS"] = "--dump-input-filter=all"
 config.substitutions.append(("%models", os.path.join(root, "test", "models")))
 config.substitutions.append(("%root", root))
 config.substitutions.append(("%python", sys.executable))
+
+# Where the compiler looks for the CUDA toolkit's assembler (compiler/emit/nvptx/ptx/Ptxas.h).
+ptxas = [os.environ.get("LOCKSTEP_PTXAS"), os.path.join(os.environ.get("CUDA_HOME", ""), "bin", "ptxas"), shutil.which("ptxas"),
+         "/usr/local/cuda/bin/ptxas"]
+if any(path and os.access(path, os.X_OK) for path in ptxas):
+    config.available_features.add("ptxas")

@@ -13,16 +13,28 @@ using namespace lockstep;
 
 namespace {
 
-/// A function that only calls the kernel, for the interpreter.
-func::FuncOp makeCaller(plan::KernelOp kernel, ModuleOp module) {
+/// A function that only calls the kernel, for the interpreter. What an update
+/// kernel is written for, one element, is many in the function.
+func::FuncOp makeCaller(plan::KernelOp kernel, ModuleOp module,
+                        int64_t updateElements) {
   OpBuilder builder(module.getContext());
   builder.setInsertionPointToEnd(module.getBody());
-  auto function = func::FuncOp::create(builder, kernel.getLoc(),
-                                       ("call_" + kernel.getSymName()).str(),
-                                       kernel.getFunctionType());
+  bool isUpdate = kernel.getKind() == plan::KernelKind::Update;
+  auto widen = [&](Type type) -> Type {
+    auto tensor = cast<RankedTensorType>(type);
+    return isUpdate && tensor.getRank() == 1 ? tensor.clone({updateElements})
+                                             : tensor;
+  };
+  SmallVector<Type> inputs =
+                        llvm::map_to_vector(kernel.getArgumentTypes(), widen),
+                    outputs =
+                        llvm::map_to_vector(kernel.getResultTypes(), widen);
+  auto function = func::FuncOp::create(
+      builder, kernel.getLoc(), ("call_" + kernel.getSymName()).str(),
+      builder.getFunctionType(inputs, outputs));
   builder.setInsertionPointToStart(function.addEntryBlock());
   auto call =
-      plan::CallOp::create(builder, kernel.getLoc(), kernel.getResultTypes(),
+      plan::CallOp::create(builder, kernel.getLoc(), outputs,
                            kernel.getSymName(), function.getArguments());
   func::ReturnOp::create(builder, kernel.getLoc(), call.getResults());
   return function;
@@ -100,6 +112,28 @@ std::string compare(const HostTensor &got, const HostTensor &want,
 
 } // namespace
 
+FailureOr<test::KernelCase> test::drawKernelCase(plan::KernelOp kernel,
+                                                 ModuleOp module,
+                                                 int64_t integersBelow,
+                                                 unsigned seed,
+                                                 int64_t updateElements) {
+  module.getContext()->loadDialect<func::FuncDialect>();
+  std::mt19937 random(seed);
+  KernelCase drawn;
+  func::FuncOp caller = makeCaller(kernel, module, updateElements);
+  for (Type type : caller.getArgumentTypes())
+    drawn.arguments.push_back(
+        drawTensor(cast<RankedTensorType>(type), integersBelow, random)
+            .expand());
+  FailureOr<SmallVector<HostTensor>> results =
+      interpret(caller, drawn.arguments);
+  caller.erase();
+  if (failed(results))
+    return failure();
+  drawn.results = std::move(*results);
+  return drawn;
+}
+
 std::string test::checkKernels(ModuleOp module,
                                const KernelCheckOptions &options,
                                int *checked) {
@@ -108,40 +142,34 @@ std::string test::checkKernels(ModuleOp module,
   for (auto kernel : module.getOps<plan::KernelOp>())
     if (!emit::isLibraryKind(kernel.getKind()) &&
         kernel.getKind() != plan::KernelKind::Update)
-      kernels.push_back({kernel, kernel.getSymName().str(), {}});
+      kernels.push_back({kernel, kernel.getSymName().str(), {}, {}});
   std::unique_ptr<emit::Target> target = emit::Target::create(options.target);
   emit::loadEmitDialects(*module.getContext());
-  module.getContext()->loadDialect<func::FuncDialect>();
   std::string object;
   if (failed(target->compile(module, kernels, object)))
     return "the kernels do not compile\n";
   StatusOr<runtime::CodeObject> code = runtime::CodeObject::load(object);
   if (!code.ok())
     return code.status().toString() + "\n";
-  std::mt19937 random(options.seed);
+  unsigned seed = options.seed;
   for (const emit::GeneratedKernel &generated : kernels) {
     plan::KernelOp kernel = generated.kernel;
-    SmallVector<HostTensor> arguments;
-    std::vector<void *> pointers;
-    for (Type type : kernel.getArgumentTypes())
-      arguments.push_back(drawTensor(cast<RankedTensorType>(type),
-                                     options.integersBelow, random)
-                              .expand());
-    std::vector<AlignedBytes> copies;
-    for (const HostTensor &argument : arguments) {
-      copies.emplace_back(argument.getNumBytes());
-      std::memcpy(copies.back().data(), argument.getData(),
-                  argument.getNumBytes());
-      pointers.push_back(copies.back().data());
-    }
-    func::FuncOp caller = makeCaller(kernel, module);
-    FailureOr<SmallVector<HostTensor>> want = interpret(caller, arguments);
-    caller.erase();
     std::string name = kernel.getSymName().str();
-    if (failed(want)) {
+    FailureOr<KernelCase> drawn =
+        drawKernelCase(kernel, module, options.integersBelow, seed++);
+    if (failed(drawn)) {
       problems += name + ": cannot be evaluated\n";
       continue;
     }
+    std::vector<AlignedBytes> copies;
+    for (const HostTensor &argument : drawn->arguments) {
+      copies.emplace_back(argument.getNumBytes());
+      std::memcpy(copies.back().data(), argument.getData(),
+                  argument.getNumBytes());
+    }
+    std::vector<void *> pointers;
+    for (AlignedBytes &copy : copies)
+      pointers.push_back(copy.data());
     StatusOr<runtime::GeneratedKernel> function = code->find(name);
     if (!function.ok())
       return function.status().toString() + "\n";
@@ -161,7 +189,7 @@ std::string test::checkKernels(ModuleOp module,
     for (auto [i, type] : llvm::enumerate(kernel.getResultTypes())) {
       HostTensor got = HostTensor::copy(cast<RankedTensorType>(type),
                                         {whole[i].data(), whole[i].size});
-      std::string problem = compare(got, (*want)[i], options.tolerance);
+      std::string problem = compare(got, drawn->results[i], options.tolerance);
       if (!problem.empty())
         problems +=
             name + " result " + std::to_string(i) + ": " + problem + "\n";

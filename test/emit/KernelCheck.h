@@ -2,7 +2,8 @@
 #ifndef LOCKSTEP_TEST_EMIT_KERNELCHECK_H
 #define LOCKSTEP_TEST_EMIT_KERNELCHECK_H
 
-#include "mlir/IR/BuiltinOps.h"
+#include "compiler/reference/HostTensor.h"
+#include "dialects/plan/Plan.h"
 #include <string>
 
 namespace lockstep::test {
@@ -15,6 +16,18 @@ struct KernelCheckOptions {
   unsigned seed = 1;
   std::string target = "native";
 };
+
+/// Random arguments of a kernel and what its region makes of them.
+struct KernelCase {
+  llvm::SmallVector<HostTensor> arguments, results;
+};
+
+/// An update kernel is run on as many elements as `updateElements` says.
+/// Fails where the region cannot be evaluated.
+mlir::FailureOr<KernelCase> drawKernelCase(plan::KernelOp kernel,
+                                           mlir::ModuleOp module,
+                                           int64_t integersBelow, unsigned seed,
+                                           int64_t updateElements = 1);
 
 /// Compiles every generated kernel of the module, runs each on random arguments
 /// (results poisoned, work cut into odd chunks, and once more in one piece; the

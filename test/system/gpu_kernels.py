@@ -1,0 +1,133 @@
+"""Runs generated GPU kernels and compares with the evaluations of their regions.
+
+gpu_kernels.py FOLDER... where each FOLDER was written by build/bin/gpu-kernels --cases; needs a GPU of that target, CuPy and NumPy.
+Every kernel runs on poisoned results, twice (the bits must agree), and again with each result in the place of each argument
+that it may overwrite. --time instead measures: median microseconds and the bandwidth of reading and writing every operand once."""
+import argparse, json, os, sys
+
+import cupy, numpy
+
+TYPES = {"f32": "f4", "f64": "f8", "f16": "f2", "bf16": "u2", "i64": "i8", "i32": "i4", "i16": "i2", "i8": "i1", "ui8": "u1", "i1": "u1"}
+TOLERANCE = {"f32": 3e-5, "f64": 1e-9, "f16": 2e-3, "bf16": 1e-2}
+
+
+def to_numbers(data, type):
+    if type == "bf16":
+        return (numpy.frombuffer(data, "u2").astype("u4") << 16).view("f4").astype("f8")
+    values = numpy.frombuffer(data, TYPES[type])
+    return values.astype("f8") if type in TOLERANCE else values
+
+
+def compare(got, want, type):
+    """Nothing, or what differs; relative to the largest finite magnitude."""
+    a, b = to_numbers(got, type), to_numbers(want, type)
+    if type not in TOLERANCE:
+        wrong = a != b
+    else:
+        finite = b[numpy.isfinite(b)]
+        scale = max(1e-6, abs(finite).max() if finite.size else 0)
+        with numpy.errstate(invalid="ignore"):
+            wrong = ~((a == b) | (numpy.isnan(a) & numpy.isnan(b)) | (abs(a - b) <= TOLERANCE[type] * scale))
+    if not wrong.any(): return None
+    at = int(numpy.argmax(wrong))
+    return f"{int(wrong.sum())} of {a.size} elements differ, first {at}: {a[at]}, expected {b[at]}"
+
+
+class Kernel:
+    def __init__(self, entry, module):
+        self.entry, self.function = entry, module.get_function(entry["symbol"])
+
+    def launch(self, segments):
+        """segments: device buffers per segment, arguments and results."""
+        e = self.entry
+        if not e["segmented"]:
+            blocks = -(-e["work_items"] // e["items_per_block"])
+            self.function((blocks,), (e["threads"],), tuple(segments[0]), shared_mem=e["shared_bytes"])
+            return
+        table = cupy.asarray(numpy.array([[b.data.ptr for b in s] for s in segments], "u8"))
+        chunks, size = [], e["items_per_block"]
+        for i, s in enumerate(segments):
+            count = self.elements(i)
+            chunks += [(i, 0, begin, min(begin + size, count)) for begin in range(0, count, size)]
+        record = numpy.dtype([("segment", "u4"), ("zero", "u4"), ("begin", "i8"), ("end", "i8")])
+        data = cupy.asarray(numpy.array(chunks, record).view("u1"))
+        self.function((len(chunks),), (e["threads"],), (table, data), shared_mem=e["shared_bytes"])
+
+    def elements(self, segment):
+        first = self.entry["segments"][segment][self.entry["arguments"]]
+        return first["bytes"] // numpy.dtype(TYPES[first["type"]]).itemsize
+
+
+def buffers(entry, read, over=None):
+    """Arguments with their values, results poisoned, or in an argument's place."""
+    segments = []
+    for operands in entry["segments"]:
+        row = []
+        for i, o in enumerate(operands):
+            if i < entry["arguments"]: row.append(cupy.asarray(numpy.frombuffer(read(o), "u1")) if o["bytes"] else cupy.zeros(0, "u1"))
+            elif over and i == entry["arguments"] + over[1]: row.append(row[over[0]])
+            else: row.append(cupy.full(o["bytes"], 0xFF, "u1"))
+        segments.append(row)
+    return segments
+
+
+def check(kernel, read):
+    entry, problems = kernel.entry, []
+    runs = [None, None, *entry["over"]]
+    first = None
+    for number, over in enumerate(runs):
+        segments = buffers(entry, read, over)
+        kernel.launch(segments)
+        cupy.cuda.Device().synchronize()
+        got = [[b.get().tobytes() for b in s[entry["arguments"]:]] for s in segments]
+        if number == 1 and got != first: problems.append("two runs differ")
+        if number == 0: first = got
+        where = f" with result {over[1]} over argument {over[0]}" if over else ""
+        for s, operands in enumerate(entry["segments"]):
+            for i, o in enumerate(operands[entry["arguments"]:]):
+                difference = compare(got[s][i], read(o), o["type"])
+                if difference: problems.append(f"result {i}{where}: {difference}")
+    return problems
+
+
+def time_kernel(kernel):
+    entry = kernel.entry
+    segments = [[cupy.zeros(o["bytes"], "u1") for o in operands] for operands in entry["segments"]]
+    bytes = sum(o["bytes"] for s in entry["segments"] for o in s)
+    times = []
+    for _ in range(12):
+        begin, end = cupy.cuda.Event(), cupy.cuda.Event()
+        begin.record(); kernel.launch(segments); end.record(); end.synchronize()
+        times.append(cupy.cuda.get_elapsed_time(begin, end) * 1e3)
+    us = sorted(times[2:])[5]
+    return us, bytes / us / 1e3
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="+")
+    parser.add_argument("--time", action="store_true")
+    options = parser.parse_args()
+    checked, wrong = 0, 0
+    for folder in options.folders:
+        entries = json.load(open(os.path.join(folder, "index.json")))
+        module = cupy.RawModule(path=os.path.join(folder, "code"))
+        data = open(os.path.join(folder, "data"), "rb").read()
+        read = lambda o: data[o["offset"]:o["offset"] + o["bytes"]]
+        for entry in entries:
+            kernel = Kernel(entry, module)
+            name = f"{os.path.basename(folder)} {entry['symbol']}"
+            if options.time:
+                us, rate = time_kernel(kernel)
+                print(f"{us:10.1f} us {rate:8.1f} GB/s  {entry['kind']:12} {name}")
+                continue
+            problems = check(kernel, read)
+            checked += 1
+            wrong += bool(problems)
+            for problem in problems: print(f"{name}: {problem}", flush=True)
+    if not options.time: print(f"{checked} kernels, {wrong} wrong")
+    return wrong > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
