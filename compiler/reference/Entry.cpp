@@ -49,7 +49,22 @@ static bool isResult(const NamedBuffer &buffer) {
 
 static bool isArgument(const NamedBuffer &buffer) {
   return buffer.role != train::Role::Metric &&
-         buffer.role != train::Role::Output;
+         buffer.role != train::Role::Output && !buffer.mesh;
+}
+
+/// What the runtime fills in before a program runs.
+static void writeCoordinates(ProgramMachine &machine, plan::ProgramOp program,
+                             ArrayRef<NamedBuffer> buffers, int64_t ranks) {
+  for (const NamedBuffer &buffer : buffers) {
+    if (!buffer.mesh)
+      continue;
+    auto mesh = SymbolTable::lookupNearestSymbolFrom<dist::MeshOp>(program,
+                                                                   buffer.mesh);
+    for (int64_t rank = 0; rank < ranks; ++rank)
+      machine.write(buffer, rank,
+                    HostTensor::splat(buffer.type, double(mesh.getCoordinate(
+                                                       rank, buffer.axes))));
+  }
 }
 
 EntrySignature getEntrySignature(Operation *entry) {
@@ -92,6 +107,7 @@ FailureOr<SmallVector<RankTensors>> runEntry(Operation *entry, int64_t ranks,
       machine.write(buffer, rank, arguments[next][rank]);
     ++next;
   }
+  writeCoordinates(machine, program, buffers, ranks);
   if (failed(machine.run()))
     return failure();
   SmallVector<RankTensors> results;

@@ -24,8 +24,13 @@ SmallVector<NamedBuffer> getNamedBuffers(plan::ProgramOp program) {
       shape[0] *= int64_t(loop.getSteps());
       type = RankedTensorType::get(shape, type.getElementType());
     }
-    NamedBuffer buffer{op.getName()->str(), op.getKind(), op.getRole(), type,
-                       int64_t(op.getOffset())};
+    NamedBuffer buffer{op.getName()->str(),
+                       op.getKind(),
+                       op.getRole(),
+                       type,
+                       int64_t(op.getOffset()),
+                       op->getAttrOfType<FlatSymbolRefAttr>("dist.mesh"),
+                       op->getAttrOfType<dist::AxesAttr>("dist.axes")};
     bool known = llvm::any_of(buffers, [&](const NamedBuffer &other) {
       return other.name == buffer.name && other.kind == buffer.kind &&
              other.role == buffer.role;

@@ -29,6 +29,9 @@ struct NamedBuffer {
   /// All of it: for a loop's micro batch, the batch of all iterations.
   mlir::RankedTensorType type;
   int64_t offset;
+  /// Of a rank's coordinates, which the runtime fills in.
+  mlir::FlatSymbolRefAttr mesh = {};
+  dist::AxesAttr axes = {};
 };
 
 /// In the order in which they are first named.
