@@ -9,8 +9,8 @@ import os, random, signal, subprocess, sys, tempfile, time
 
 from support import MODELS, Tools, segments, succeed
 
-RECIPES = {"mlp": ["--loss", "cross_entropy"], "gpt2": ["--labels", "next-token"]}
-STEPS = {"mlp": 400, "gpt2": 40}
+RECIPES = {"mlp": ["--loss", "cross_entropy"], "gpt2": ["--labels", "next-token"], "recipes/dropout": ["--labels", "y", "--gradient-accumulation-steps", "2"]}
+STEPS = {"mlp": 400, "gpt2": 40, "recipes/dropout": 300}
 EVERY = 5
 
 
@@ -26,11 +26,12 @@ class Model:
     """One artifact with its uninterrupted run."""
 
     def __init__(self, tools, folder, name, ranks):
-        self.tools, self.folder, self.name, self.ranks, self.steps = tools, folder, name, ranks, STEPS[name]
-        self.artifact = os.path.join(folder, f"{name}.{ranks}.lockstep")
+        self.tools, self.name, self.ranks, self.steps = tools, name, ranks, STEPS[name]
+        self.stem = os.path.join(folder, f"{os.path.basename(name)}.{ranks}")
+        self.artifact = self.stem + ".lockstep"
         succeed(tools.compile(f"{MODELS}/{name}.pt2", *RECIPES[name], "--optimizer", "adamw", "--grad-clip", "1", "--lr-schedule", "cosine",
                               "--warmup-steps", "5", "--total-steps", str(self.steps), "--ranks", str(ranks), "-o", self.artifact))
-        whole = os.path.join(folder, f"{name}.{ranks}.whole")
+        whole = self.stem + ".whole"
         succeed(self.command(whole))
         self.want = values(segments(whole + ".jsonl")[0][1])
         assert sorted(self.want) == list(range(self.steps)), "the uninterrupted run lacks steps"
@@ -56,7 +57,7 @@ class Model:
 
     def check(self, turn, number):
         """Stops and resumes once; what is wrong, or ''."""
-        stem = os.path.join(self.folder, f"{self.name}.{self.ranks}.{turn}.{number.name}")
+        stem = f"{self.stem}.{turn}.{number.name}"
         code = self.stop(stem, number)
         want = -number if number == signal.SIGKILL else 128 + number
         if code != want: return f"exit {code}, expected {want}"
@@ -81,7 +82,8 @@ class Model:
 def main():
     rounds = 20 if os.environ.get("LOCKSTEP_TEST_ALL", "0") != "0" else 2
     tools, failures = Tools(sys.argv[1]), 0
-    plan = [("mlp", 2, [signal.SIGKILL] * rounds + [signal.SIGTERM, signal.SIGINT]), ("mlp", 1, [signal.SIGKILL, signal.SIGTERM]), ("gpt2", 2, [signal.SIGKILL] * rounds + [signal.SIGTERM])]
+    plan = [("mlp", 2, [signal.SIGKILL] * rounds + [signal.SIGTERM, signal.SIGINT]), ("mlp", 1, [signal.SIGKILL, signal.SIGTERM]), ("gpt2", 2, [signal.SIGKILL] * rounds + [signal.SIGTERM]),
+            ("recipes/dropout", 2, [signal.SIGKILL, signal.SIGTERM])]
     with tempfile.TemporaryDirectory() as folder:
         for name, ranks, signals in plan:
             model = Model(tools, folder, name, ranks)
