@@ -80,8 +80,9 @@ def check(record, precision, log, final, reference):
         if precision == "f32" and not close(r["grad_norm"], want["grad_norms"][i], 1e-4): return f"step {i}: grad_norm {r['grad_norm']}, PyTorch {want['grad_norms'][i]}"
         if not close(r["lr"], want["learning_rates"][i], 1e-6): return f"step {i}: lr {r['lr']}, PyTorch {want['learning_rates'][i]}"
     ours, theirs = read_safetensors(final), read_safetensors(reference)
-    missing = sorted(set(theirs) - set(ours))
-    if missing: return f"tensors not saved: {missing[:5]}"
+    # load_state_dict(strict=True) wants exactly the state_dict's names.
+    missing, more = sorted(set(theirs) - set(ours)), sorted(set(ours) - set(theirs))
+    if missing or more: return f"tensors not saved: {missing[:5]}, saved but not in the state_dict: {more[:5]}"
     for name, (shape, values) in theirs.items():
         if ours[name][0] != shape: return f"{name}: shape {ours[name][0]}, PyTorch {shape}"
         worst = max((abs(a - b) for a, b in zip(ours[name][1], values)), default=0)
