@@ -1,0 +1,132 @@
+//===- BackwardConsumer.cpp - The warpgroups of the backward kernel -------===//
+#include "compiler/emit/nvptx/attention/BackwardConsumer.h"
+#include "compiler/emit/nvptx/attention/ScoreMask.h"
+
+using namespace mlir;
+using namespace lockstep;
+using namespace lockstep::attention;
+
+BackwardConsumer::BackwardConsumer(BackwardFrame &frame)
+    : frame(frame), b(frame.b), config(frame.config), self(frame),
+      queryRows(getQueryRows(config)), gradientSums(config.headDim / 2),
+      scale(b.multiplyF32(frame.arguments.scale, b.constantF32(log2E))) {}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+Values BackwardConsumer::issueScores(Value keyStage, Value stage) {
+  Value firstRow = b.shiftLeft(self.index, 6);
+  return b.multiplyRows(frame.keys.getMatrix(keyStage, keyBlock, firstRow),
+                        frame.queries.getMatrix(stage, queryRows), queryRows,
+                        config.headDim);
+}
+
+Values BackwardConsumer::issueWeightGradients(Value keyStage, Value stage) {
+  Value firstRow = b.shiftLeft(self.index, 6);
+  return b.multiplyRows(frame.values.getMatrix(keyStage, keyBlock, firstRow),
+                        frame.outputGradients.getMatrix(stage, queryRows),
+                        queryRows, config.headDim);
+}
+
+Values BackwardConsumer::issueValueGradient(ArrayRef<Value> sums,
+                                            ArrayRef<Value> weights,
+                                            Value stage, Value keep) {
+  b.fenceProducts();
+  return b.accumulate(sums, weights,
+                      frame.outputGradients.getMatrix(stage, queryRows),
+                      queryRows, keep);
+}
+
+Values BackwardConsumer::issueKeyGradient(ArrayRef<Value> sums,
+                                          ArrayRef<Value> scoreGradients,
+                                          Value stage, Value keep) {
+  return b.accumulate(sums, scoreGradients,
+                      frame.queries.getMatrix(stage, queryRows), queryRows,
+                      keep);
+}
+
+//===----------------------------------------------------------------------===//
+// Weights and their gradients
+//===----------------------------------------------------------------------===//
+
+Value BackwardConsumer::getVectorColumn(Value stage) {
+  Value column = b.add(frame.sharedBase, b.shiftLeft(self.column, 2));
+  return b.add(b.hide(column), b.multiply(stage, frame.layout.vectorBytes));
+}
+
+/// With side effects, so that it is not moved before the wait for the copy.
+Values BackwardConsumer::loadPair(Value column, int vectorOffset, int group) {
+  Value pair =
+      b.assembly("ld.shared.v2.f32 {$0, $1}, [$2];", "=f,=f,r",
+                 b.add(column, vectorOffset + 32 * group), b.structOfF32(2));
+  return b.extractAll(pair, 2);
+}
+
+Values BackwardConsumer::getWeights(const BackwardItem &item, QueryTile tile,
+                                    ArrayRef<Value> scores, Value stage) {
+  MaskArguments mask{config.mask, frame.arguments.keys, frame.arguments.window};
+  Values seen = maskQueries(frame, self, mask, scores,
+                            b.multiply(tile.tile, queryRows), item.row);
+  Value column = getVectorColumn(stage);
+  Values weights;
+  for (int group = 0; group < queryRows / 8; ++group) {
+    Values logSums = loadPair(column, frame.layout.logSum, group);
+    for (int i = 4 * group; i < 4 * group + 4; ++i)
+      weights.push_back(b.exp2F32(b.fusedF32(seen[i], scale, logSums[i % 2])));
+  }
+  return weights;
+}
+
+Values BackwardConsumer::getScoreGradients(ArrayRef<Value> weights,
+                                           ArrayRef<Value> weightGradients,
+                                           Value stage) {
+  Value column = getVectorColumn(stage);
+  Values gradients;
+  for (int group = 0; group < queryRows / 8; ++group) {
+    Values rowSums = loadPair(column, frame.layout.rowSum, group);
+    for (int i = 4 * group; i < 4 * group + 4; ++i)
+      gradients.push_back(b.multiplyF32(
+          weights[i], b.subtractF32(weightGradients[i], rowSums[i % 2])));
+  }
+  return gradients;
+}
+
+//===----------------------------------------------------------------------===//
+// Buffers
+//===----------------------------------------------------------------------===//
+
+void BackwardConsumer::releaseQueries(Value stage) {
+  arriveOnce(frame, self, frame.queries.getEmpty(stage));
+}
+void BackwardConsumer::releaseOutputGradients(Value stage) {
+  arriveOnce(frame, self, frame.outputGradients.getEmpty(stage));
+}
+
+void BackwardConsumer::handOver(ArrayRef<Value> keyGradient,
+                                ArrayRef<Value> valueGradient, Value keyStage) {
+  Values scaled;
+  for (Value sum : keyGradient)
+    scaled.push_back(b.multiplyF32(sum, frame.arguments.scale));
+  Value offset = b.hide(self.matrixOffset);
+  Value ownRows = b.shiftLeft(self.index, 13);
+  auto put = [&](Value target, ArrayRef<Value> sums) {
+    stageRows(frame, b.add(target, ownRows), keyBlock * 128, offset,
+              b.packSums(sums));
+  };
+  put(frame.values.getAddress(keyStage), valueGradient);
+  put(frame.hasQueryGradient()
+          ? b.add(frame.sharedBase, frame.layout.keyGradient)
+          : frame.keys.getAddress(keyStage),
+      scaled);
+  b.fenceSharedStores();
+  b.synchronizeWarp();
+  arriveOfWarp(frame, self, b.add(frame.resultsFull, b.shiftLeft(keyStage, 3)));
+}
+
+void attention::emitBackwardConsumer(BackwardFrame &frame) {
+  if (frame.hasQueryGradient())
+    emitDeferredSteps(frame);
+  else
+    emitAheadSteps(frame);
+}

@@ -1,0 +1,93 @@
+//===- BackwardKernel.cpp - The backward kernel and its arguments ---------===//
+#include "compiler/emit/nvptx/attention/AttentionKernels.h"
+#include "compiler/emit/nvptx/attention/Backward.h"
+
+using namespace mlir;
+using namespace lockstep;
+using namespace lockstep::attention;
+
+BackwardFrame::BackwardFrame(AttentionBuilder &b, const BackwardConfig &config,
+                             const BackwardArguments &arguments)
+    : BlockFrame(b, getSharedLayout(config).barriers), config(config),
+      layout(getSharedLayout(config)), arguments(arguments),
+      queries(*this, layout.query, layout.queryBytes, config.stages, 2),
+      outputGradients(*this, layout.outputGradient, layout.queryBytes,
+                      config.stages, 2),
+      // The thread that stores the results frees keys and values together.
+      keys(*this, layout.key, layout.keyBytes, config.keyStages, 1),
+      values(*this, layout.value, layout.keyBytes, config.keyStages, 0),
+      // One arrival of each of the consumers' eight warps.
+      resultsFull(addBarriers(config.keyStages, 8)) {
+  if (hasQueryGradient()) {
+    scoresFull = addBarriers(2, 8);
+    scoresEmpty = addBarriers(2, 2);
+    stagingEmpty = addBarriers(1, 1);
+  }
+  findItems(arguments.bounds);
+  initializeBarriers();
+}
+
+BackwardItem::BackwardItem(BackwardFrame &frame, Value index) {
+  Values numbers = frame.loadItem(frame.arguments.table, index);
+  row = numbers[0];
+  keyHead = numbers[1];
+  batch = numbers[2];
+  firstHead = numbers[3];
+  steps = numbers[4];
+  first = numbers[5];
+  start = numbers[6];
+  // An argument costs no register.
+  bool goesToEnd = frame.config.mask != Mask::CausalWindow;
+  end = goesToEnd ? frame.arguments.tiles : numbers[7];
+}
+
+QueryTile attention::getFirstTile(BackwardFrame &frame,
+                                  const BackwardItem &item) {
+  AttentionBuilder &b = frame.b;
+  Value batchHead = b.multiply(item.batch, frame.arguments.queryHeads);
+  return {item.start, b.add(batchHead, item.firstHead)};
+}
+
+QueryTile attention::getNextTile(BackwardFrame &frame, const BackwardItem &item,
+                                 QueryTile at) {
+  AttentionBuilder &b = frame.b;
+  Value next = b.add(at.tile, 1);
+  next = b.select(b.equal(next, item.end), item.first, next);
+  Value isNewHead = b.equal(next, item.start);
+  return {next, b.select(isNewHead, b.add(at.head, 1), at.head)};
+}
+
+Value attention::getTileNumber(BackwardFrame &frame, QueryTile at) {
+  AttentionBuilder &b = frame.b;
+  return b.add(b.multiply(at.head, frame.arguments.tiles), at.tile);
+}
+
+LogicalResult attention::buildBackwardKernel(ModuleOp module,
+                                             const BackwardConfig &config,
+                                             llvm::StringRef symbol) {
+  std::string error = checkConfig(config);
+  if (!error.empty())
+    return module.emitError("attention kernel: ") << error;
+  using enum ArgumentKind;
+  AttentionBuilder b(module.getLoc(), module.getContext());
+  Block *entry =
+      createKernel(b, module, symbol,
+                   {Map, Map, Map, Map, Map, Map, Memory, Memory, Memory,
+                    ReadOnly, ReadOnly, Number, Number, Number, Number, Scalar},
+                   getThreads(config));
+  BackwardArguments arguments;
+  unsigned next = 0;
+  for (Value *value :
+       {&arguments.query, &arguments.key, &arguments.value,
+        &arguments.outputGradient, &arguments.keyGradient,
+        &arguments.valueGradient, &arguments.logSum, &arguments.rowSum,
+        &arguments.querySums, &arguments.table, &arguments.bounds,
+        &arguments.tiles, &arguments.keys, &arguments.queryHeads,
+        &arguments.window, &arguments.scale})
+    *value = entry->getArgument(next++);
+  BackwardFrame frame(b, config, arguments);
+  frame.emitRoles(
+      2, [&] { emitBackwardProducer(frame); },
+      [&] { emitBackwardConsumer(frame); });
+  return success();
+}
