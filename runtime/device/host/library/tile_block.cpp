@@ -176,26 +176,37 @@ void Block::multiplyPanels(int64_t row, int64_t column, int64_t step,
       for (int k = 0; k <= twoColumns; ++k)
         body(2 * r + k, row + 16 * r, column + 16 * k);
   };
+  float *waiting =
+      t.waiting +
+      ((row - t.firstRow) / panelSize *
+           ((t.lastColumn - t.firstColumn + panelSize - 1) / panelSize) +
+       (column - t.firstColumn) / panelSize) *
+          (4 * sumSize);
   forSums([&](int sum, int64_t i, int64_t j) {
+    bool direct = isDirect(i, j);
     if (step > 0)
       loadSum(sum, sums + sum * sumSize, sumRow);
-    else if (t.beta != 0 && isDirect(i, j))
+    else if (!direct && !t.isFirst)
+      loadSum(sum, waiting + sum * sumSize, sumRow);
+    else if (direct && !(t.isFirst && t.beta == 0))
       loadSum(sum, at(i, j), stride(i));
     else
       zeroSum(sum);
   });
   const uint8_t *first =
-      t.a + ((row - t.firstRow) / panelSize * t.steps + step) * stepBytes;
+      t.a + (row - t.firstRow) / panelSize * t.aPanel + step * stepBytes;
   const uint8_t *second =
-      t.b + ((column - t.firstColumn) / panelSize * t.steps + step) * stepBytes;
+      t.b + (column - t.firstColumn) / panelSize * t.bPanel + step * stepBytes;
   multiplySteps(twoRows, twoColumns, first, second,
                 isLastColumn ? first + count * stepBytes : nullptr,
-                second + t.steps * stepBytes, count);
+                second + t.bPanel, count);
   forSums([&](int sum, int64_t i, int64_t j) {
     if (!last)
       storeSum(sum, sums + sum * sumSize, sumRow);
     else if (isDirect(i, j))
       storeSum(sum, at(i, j), stride(i));
+    else if (!t.isLast)
+      storeSum(sum, waiting + sum * sumSize, sumRow);
     else
       storeApart(sum, i, j);
   });

@@ -41,9 +41,15 @@ void packPanel(const float *source, TileOffsets outer, TileOffsets terms,
 struct TileBlock {
   float *c;
   TileOffsets cRows, cColumns;
-  const uint8_t *a, *b; ///< panels from firstRow and firstColumn on
+  const uint8_t *a, *b;   ///< panels from firstRow and firstColumn on
+  int64_t aPanel, bPanel; ///< bytes from one panel to the next
   int64_t firstRow, lastRow, firstColumn, lastColumn, steps;
   float alpha, beta; ///< c = alpha * sums + beta * c; not read when beta is 0
+  /// Where tiles of c are not whole rows at one stride, sums of a block that is
+  /// not the last one of the terms wait in `waiting`: 4096 bytes for each pair
+  /// of panels. The others are added to c each time.
+  float *waiting;
+  bool isFirst, isLast; ///< of the terms' blocks
 };
 
 void multiplyBlock(const TileBlock &block);

@@ -83,23 +83,44 @@ bool tilesAreFaster(int64_t m, int64_t n, int64_t k) {
 
 namespace {
 
-/// Rows (or columns) and terms of the shared factor that are packed at a time;
-/// rows (or columns) of a task, whose own factor stays in the second cache.
-constexpr int64_t mostShared = 2048, mostTerms = 512, mostOwn = 128;
+/// Positions of the shared factor that are packed at a time, and the bytes that
+/// this takes. Positions and terms of the own factor that a task packs at a
+/// time: they stay in the second cache while the shared factor streams by.
+constexpr int64_t mostShared = 2048, mostSharedBytes = int64_t(16) << 20;
+constexpr int64_t mostOwn = 128, mostTerms = 256;
+/// Rows that are few enough to be the shared factor.
+constexpr int64_t fewRows = 128;
 
+struct Range {
+  int64_t first, last;
+  int64_t size() const { return last - first; }
+};
+
+/// One factor and its panels of some terms.
 struct Factor {
   const float *source;
   const Offsets &outer, &terms;
   TileLayout layout;
-
-  void pack(int64_t first, int64_t term, int64_t steps, uint8_t *panel) const {
-    packPanel(source, outer.view(), terms.view(), layout, first, term, steps,
-              panel);
-  }
 };
 
-struct Range {
-  int64_t first, last;
+/// The panels of a range of positions and terms of a factor.
+struct Panels {
+  uint8_t *memory;
+  Range positions, terms;
+
+  int64_t count() const { return ceilDiv(positions.size(), panelSize); }
+  int64_t panelBytes() const {
+    return ceilDiv(terms.size(), stepTerms) * stepBytes;
+  }
+  uint8_t *at(int64_t position, int64_t term) const {
+    return memory + (position - positions.first) / panelSize * panelBytes() +
+           (term - terms.first) / stepTerms * stepBytes;
+  }
+  void pack(const Factor &factor, int64_t position, Range some) const {
+    packPanel(factor.source, factor.outer.view(), factor.terms.view(),
+              factor.layout, position, some.first,
+              ceilDiv(some.size(), stepTerms), at(position, some.first));
+  }
 };
 
 /// How the positions of both factors are cut into tasks. Affects no result.
@@ -108,69 +129,121 @@ struct TaskGrid {
   int64_t down, across;
 
   TaskGrid(int64_t ownSize, int64_t sharedSize) {
-    int64_t wanted = 4 * lockstep_max_threads();
+    int64_t threads = lockstep_max_threads();
     int64_t panels = ceilDiv(ownSize, panelSize);
-    own = panelSize *
-          std::clamp<int64_t>(panels / wanted, 1, mostOwn / panelSize);
+    int64_t rounds = ceilDiv(panels, threads * (mostOwn / panelSize));
+    own = panelSize * ceilDiv(panels, threads * rounds);
     down = ceilDiv(ownSize, own);
     int64_t groups = ceilDiv(sharedSize, 4 * panelSize);
-    across = std::clamp<int64_t>(wanted / (2 * down), 1, groups);
+    across = std::clamp<int64_t>(threads / down, 1, groups);
     shared = ceilDiv(groups, across) * 4 * panelSize;
     across = ceilDiv(sharedSize, shared);
   }
 };
 
+/// The second factor is packed once for all threads, and of the first one each
+/// task packs its part; the other way round when the first one is small.
+class Run {
+public:
+  Run(const TileProduct &p, const float *a, const float *b, float *c)
+      : p(p), c(c),
+        sharesRows(p.aRows.size() <= std::min(p.bColumns.size(), fewRows)),
+        rows{a, p.aRows, p.aSums, TileLayout::Rows},
+        columns{b, p.bColumns, p.bSums, TileLayout::Pairs},
+        shared(sharesRows ? rows : columns), own(sharesRows ? columns : rows) {}
+
+  void operator()() const {
+    int64_t size = shared.outer.size(), terms = p.aSums.size();
+    int64_t block = std::min(size, mostShared);
+    int64_t panels = ceilDiv(block, panelSize);
+    int64_t span =
+        std::max(int64_t(1), mostSharedBytes /
+                                 (panels * mostTerms / stepTerms * stepBytes)) *
+        mostTerms;
+    for (int64_t i = 0; i < size; i += block)
+      for (int64_t term = 0; term < terms; term += span)
+        multiply({i, std::min(i + block, size)},
+                 {term, std::min(term + span, terms)});
+  }
+
+private:
+  void multiply(Range positions, Range terms) const;
+  void multiplyTask(const Panels &panels, Range sharedPart,
+                    Range ownPart) const;
+
+  const TileProduct &p;
+  float *c;
+  bool sharesRows;
+  Factor rows, columns;
+  const Factor &shared, &own;
+};
+
+/// The terms from `term` on that are packed together.
+Range blockAt(int64_t term, Range all) {
+  return {term, std::min(term + mostTerms, all.last)};
+}
+
+void Run::multiply(Range positions, Range terms) const {
+  Panels panels{nullptr, positions, terms};
+  panels.memory =
+      threadScratchOf<uint8_t>(4, panels.count() * panels.panelBytes());
+  int64_t blocks = ceilDiv(terms.size(), mostTerms);
+  parallelFor(panels.count() * blocks, [&](int64_t chunk) {
+    panels.pack(shared, positions.first + chunk / blocks * panelSize,
+                blockAt(terms.first + chunk % blocks * mostTerms, terms));
+  });
+  TaskGrid grid(own.outer.size(), positions.size());
+  parallelFor(grid.down * grid.across, [&](int64_t task) {
+    int64_t first = positions.first + task % grid.across * grid.shared,
+            i = task / grid.across * grid.own;
+    multiplyTask(panels, {first, std::min(first + grid.shared, positions.last)},
+                 {i, std::min(i + grid.own, own.outer.size())});
+  });
+}
+
+void Run::multiplyTask(const Panels &panels, Range sharedPart,
+                       Range ownPart) const {
+  auto *memory = threadScratchOf<uint8_t>(3, mostOwn / panelSize * mostTerms /
+                                                 stepTerms * stepBytes);
+  int64_t pairs = mostOwn / panelSize * ceilDiv(sharedPart.size(), panelSize);
+  auto *waiting = threadScratchOf<float>(6, pairs * panelSize * panelSize);
+  Range first = sharesRows ? sharedPart : ownPart,
+        second = sharesRows ? ownPart : sharedPart;
+  for (int64_t term = panels.terms.first; term < panels.terms.last;
+       term += mostTerms) {
+    Panels ownPanels{memory, ownPart, blockAt(term, panels.terms)};
+    for (int64_t i = ownPart.first; i < ownPart.last; i += panelSize)
+      ownPanels.pack(own, i, ownPanels.terms);
+    TileBlock block;
+    block.c = c;
+    block.cRows = p.cRows.view();
+    block.cColumns = p.cColumns.view();
+    block.a = memory;
+    block.aPanel = ownPanels.panelBytes();
+    block.b = panels.at(sharedPart.first, term);
+    block.bPanel = panels.panelBytes();
+    if (sharesRows) {
+      std::swap(block.a, block.b);
+      std::swap(block.aPanel, block.bPanel);
+    }
+    block.firstRow = first.first;
+    block.lastRow = first.last;
+    block.firstColumn = second.first;
+    block.lastColumn = second.last;
+    block.steps = ceilDiv(ownPanels.terms.size(), stepTerms);
+    block.alpha = p.alpha;
+    block.beta = panels.terms.first == 0 ? p.beta : 1;
+    block.waiting = waiting;
+    block.isFirst = term == panels.terms.first;
+    block.isLast = ownPanels.terms.last == panels.terms.last;
+    multiplyBlock(block);
+  }
+}
+
 } // namespace
 
-/// The second factor is packed once for all threads, and of the first one each
-/// task packs its part; the other way round when the first one is small enough
-/// to stay in the second cache.
 void TileProduct::run(const float *a, const float *b, float *c) const {
-  Factor first{a, aRows, aSums, TileLayout::Rows},
-      second{b, bColumns, bSums, TileLayout::Pairs};
-  bool sharesRows = aRows.size() < std::min(bColumns.size(), mostOwn + 1);
-  const Factor &shared = sharesRows ? first : second,
-               &own = sharesRows ? second : first;
-  int64_t sharedSize = shared.outer.size(), ownSize = own.outer.size(),
-          k = aSums.size();
-  int64_t block = std::min(sharedSize, mostShared),
-          mostSteps = ceilDiv(std::min(k, mostTerms), stepTerms);
-  TaskGrid grid(ownSize, block);
-  auto *sharedPanels = threadScratchOf<uint8_t>(4, ceilDiv(block, panelSize) *
-                                                       mostSteps * stepBytes);
-  auto multiply = [&](Range sharedRange, Range ownRange, int64_t term,
-                      int64_t steps, const uint8_t *panels) {
-    auto *ownPanels = threadScratchOf<uint8_t>(3, mostOwn / panelSize *
-                                                      mostSteps * stepBytes);
-    for (int64_t i = ownRange.first; i < ownRange.last; i += panelSize)
-      own.pack(i, term, steps,
-               ownPanels +
-                   (i - ownRange.first) / panelSize * steps * stepBytes);
-    Range rows = sharesRows ? sharedRange : ownRange,
-          columns = sharesRows ? ownRange : sharedRange;
-    multiplyBlock(
-        {c, cRows.view(), cColumns.view(), sharesRows ? panels : ownPanels,
-         sharesRows ? ownPanels : panels, rows.first, rows.last, columns.first,
-         columns.last, steps, alpha, term == 0 ? beta : 1});
-  };
-  for (int64_t start = 0; start < sharedSize; start += block)
-    for (int64_t term = 0; term < k; term += mostTerms) {
-      int64_t end = std::min(start + block, sharedSize);
-      int64_t steps = ceilDiv(std::min(mostTerms, k - term), stepTerms);
-      int64_t panelBytes = steps * stepBytes;
-      parallelFor(ceilDiv(end - start, panelSize), [&](int64_t panel) {
-        shared.pack(start + panel * panelSize, term, steps,
-                    sharedPanels + panel * panelBytes);
-      });
-      parallelFor(grid.down * grid.across, [&](int64_t task) {
-        int64_t before = task % grid.across * grid.shared,
-                i = task / grid.across * grid.own;
-        Range part{start + before, std::min(start + before + grid.shared, end)};
-        if (part.first < part.last)
-          multiply(part, {i, std::min(i + grid.own, ownSize)}, term, steps,
-                   sharedPanels + before / panelSize * panelBytes);
-      });
-    }
+  Run(*this, a, b, c)();
 }
 
 } // namespace lockstep::runtime
