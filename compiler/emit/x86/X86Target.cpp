@@ -135,6 +135,10 @@ X86Target::compileGroup(llvm::MutableArrayRef<GeneratedKernel> kernels,
   code->setDataLayout(machine->createDataLayout());
   for (llvm::Function &function : *code) {
     function.addFnAttr("target-cpu", level);
+    // LLVM keeps to half vectors for the sake of early processors, which slowed
+    // down for whole ones.
+    if (level == "x86-64-v4")
+      function.addFnAttr("prefer-vector-width", "512");
     function.addFnAttr("no-builtins");
     function.addFnAttr("no-trapping-math", "true");
     function.addFnAttr(llvm::Attribute::NoUnwind);
