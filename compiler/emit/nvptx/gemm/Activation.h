@@ -7,10 +7,15 @@
 
 namespace lockstep::gemm {
 
-/// activation(x), and its derivative at x, in f32.
-mlir::Value emitActivation(KernelBuilder &b, Activation kind, mlir::Value x);
-mlir::Value emitActivationGradient(KernelBuilder &b, Activation kind,
-                                   mlir::Value x);
+/// activation(x) for each x, in f32. Some values at a time take each step
+/// together: one warp has nobody else to hide an instruction's latency.
+llvm::SmallVector<mlir::Value> emitActivation(KernelBuilder &b, Activation kind,
+                                              llvm::ArrayRef<mlir::Value> xs);
+
+/// The derivative at each x, in f32.
+llvm::SmallVector<mlir::Value>
+emitActivationGradient(KernelBuilder &b, Activation kind,
+                       llvm::ArrayRef<mlir::Value> xs);
 
 } // namespace lockstep::gemm
 

@@ -243,18 +243,24 @@ static void addBias(KernelBuilder &b, MutableArrayRef<Value> sums,
   }
 }
 
+/// Two f32 of each.
+static SmallVector<Value> unpack(KernelBuilder &b, ArrayRef<Value> packed) {
+  SmallVector<Value> values;
+  for (Value pair : packed) {
+    values.push_back(b.unpackLow(pair));
+    values.push_back(b.unpackHigh(pair));
+  }
+  return values;
+}
+
 void Epilogue::applySide(MutableArrayRef<Value> sums, int buffer) {
   const GemmConfig &config = frame.config;
-  for (auto [i, packed] : llvm::enumerate(readSide(buffer)))
-    for (int half = 0; half < 2; ++half) {
-      Value x = half ? b.unpackHigh(packed) : b.unpackLow(packed);
-      Value &sum = sums[2 * i + half];
-      if (config.side == Side::AddResidual)
-        sum = b.addF32(sum, x);
-      else
-        sum =
-            b.multiplyF32(sum, emitActivationGradient(b, config.activation, x));
-    }
+  SmallVector<Value> side = unpack(b, readSide(buffer));
+  bool adds = config.side == Side::AddResidual;
+  if (!adds)
+    side = emitActivationGradient(b, config.activation, side);
+  for (auto [sum, value] : llvm::zip_equal(sums, side))
+    sum = adds ? b.addF32(sum, value) : b.multiplyF32(sum, value);
 }
 
 /// The sums of one buffer's columns, which the caller hands over.
@@ -272,8 +278,7 @@ void Epilogue::storeBFloat16(const Item &item, const Place &place,
   if (config.side == Side::SavePreactivation)
     before = pack(b, sums);
   if (config.side != Side::ActivationGradient)
-    for (Value &sum : sums)
-      sum = emitActivation(b, config.activation, sum);
+    llvm::copy(emitActivation(b, config.activation, sums), sums.begin());
   if (readsSide(config))
     applySide(sums, nextBuffer);
   SmallVector<Value> after = pack(b, sums);

@@ -38,8 +38,8 @@ enum class Cluster { None, AlongM, AlongN };
 
 enum class Output { BFloat16, Float32, Float32Accumulate };
 
-/// GELU is its tanh form.
-enum class Activation { None, Gelu, Relu, Silu };
+/// Gelu is x Phi(x), the erf form; GeluTanh its approximation by tanh.
+enum class Activation { None, Gelu, GeluTanh, Relu, Silu };
 
 /// What a second tensor of D's shape and layout is for, if there is one.
 enum class Side {

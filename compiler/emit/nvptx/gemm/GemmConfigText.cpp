@@ -37,6 +37,7 @@ static const std::vector<Flag> &getFlags() {
       flag("accumulate", &GemmConfig::output, Output::Float32Accumulate),
       flag("bias", &GemmConfig::bias, true),
       flag("gelu", &GemmConfig::activation, Activation::Gelu),
+      flag("gelutanh", &GemmConfig::activation, Activation::GeluTanh),
       flag("relu", &GemmConfig::activation, Activation::Relu),
       flag("silu", &GemmConfig::activation, Activation::Silu),
       flag("save", &GemmConfig::side, Side::SavePreactivation),

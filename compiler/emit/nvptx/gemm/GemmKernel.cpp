@@ -95,14 +95,12 @@ LogicalResult gemm::buildGemmKernel(ModuleOp module, const GemmConfig &config,
     return module.emitError("GEMM kernel: ") << error;
   KernelBuilder b(module.getLoc(), module.getContext());
   b.setInsertionPointToEnd(module.getBody());
-  auto bytes = LLVM::LLVMArrayType::get(b.getI8Type(), 0);
-  LLVM::GlobalOp::create(b, bytes, /*isConstant=*/false,
-                         LLVM::Linkage::External, sharedMemoryName, Attribute(),
-                         /*alignment=*/1024, /*addrSpace=*/3);
+  std::string memory = KernelBuilder::declareSharedMemory(module, symbol, 1024);
   LLVM::LLVMFuncOp function = createFunction(b, config, symbol);
   Block *entry = function.addEntryBlock(b);
   b.setInsertionPointToStart(entry);
-  KernelFrame frame(config, b, getArguments(*entry));
+  KernelFrame frame(config, b, getArguments(*entry),
+                    b.getSharedAddress(memory));
   emitBody(frame);
   return success();
 }

@@ -11,8 +11,8 @@
 //   ptr             column sums, f32 [getColumnSumLines][N]
 //   i32, i32        itemCount of the tile table; N
 //
-// Unused pointers may be null. The grid is the tile table's, a block has
-// getThreads threads and getSharedLayout().totalBytes of dynamic shared memory.
+// Unused pointers may be null. planLaunch (GemmLaunch.h) says all of it for a
+// size.
 //
 //===----------------------------------------------------------------------===//
 #ifndef LOCKSTEP_COMPILER_EMIT_NVPTX_GEMM_GEMMKERNEL_H
@@ -23,8 +23,8 @@
 
 namespace lockstep::gemm {
 
-/// Adds a kernel to a module of its own: lowerToPtx with no optimization, for
-/// sm_90a, makes PTX of it. Fails, with the reason as an error at the module,
+/// Adds a kernel to a module, which lowerToPtx is to take for sm_90a and
+/// without optimization. Fails, with the reason as an error at the module,
 /// where checkConfig refuses the configuration. Needs loadPtxDialects.
 mlir::LogicalResult buildGemmKernel(mlir::ModuleOp module,
                                     const GemmConfig &config,

@@ -110,6 +110,21 @@ Value KernelBuilder::unpackHigh(Value packed) {
 // Memory
 //===----------------------------------------------------------------------===//
 
+std::string KernelBuilder::declareSharedMemory(ModuleOp module,
+                                               llvm::StringRef kernel,
+                                               unsigned alignment) {
+  std::string name = (kernel + "_shared").str();
+  auto b = ImplicitLocOpBuilder::atBlockEnd(module.getLoc(), module.getBody());
+  auto bytes = LLVM::LLVMArrayType::get(b.getI8Type(), 0);
+  LLVM::GlobalOp::create(b, bytes, /*isConstant=*/false,
+                         LLVM::Linkage::External, name, Attribute(), alignment,
+                         /*addrSpace=*/3);
+  return name;
+}
+Value KernelBuilder::getSharedAddress(llvm::StringRef name) {
+  Value memory = LLVM::AddressOfOp::create(*this, sharedPointer(), name);
+  return LLVM::PtrToIntOp::create(*this, getI32Type(), memory);
+}
 Value KernelBuilder::shared(Value address) {
   return LLVM::IntToPtrOp::create(*this, sharedPointer(), address);
 }

@@ -3,6 +3,7 @@
 #define LOCKSTEP_COMPILER_EMIT_NVPTX_GEMM_KERNELBUILDER_H
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
 namespace lockstep::gemm {
@@ -55,6 +56,13 @@ public:
   Value unpackLow(Value packed);
   Value unpackHigh(Value packed);
 
+  /// Declares a kernel's dynamic shared memory, under a name that no other
+  /// kernel has: modules of PTX are joined.
+  static std::string declareSharedMemory(mlir::ModuleOp module,
+                                         llvm::StringRef kernel,
+                                         unsigned alignment);
+  /// Its 32-bit address.
+  Value getSharedAddress(llvm::StringRef name);
   /// The shared memory at a 32-bit address.
   Value shared(Value address);
   /// base + index elements of a type, in global memory.

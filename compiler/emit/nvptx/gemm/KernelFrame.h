@@ -26,25 +26,24 @@ struct KernelArguments {
   mlir::Value itemCount, columns;
 };
 
-/// The symbol of the block's dynamic shared memory.
-constexpr llvm::StringLiteral sharedMemoryName = "shared_memory";
-
 struct KernelFrame {
   KernelFrame(const GemmConfig &config, KernelBuilder &builder,
-              const KernelArguments &arguments)
+              const KernelArguments &arguments, mlir::Value sharedBase)
       : config(config), layout(getSharedLayout(config)), b(builder),
-        arguments(arguments) {}
+        arguments(arguments), sharedBase(sharedBase) {}
 
   const GemmConfig &config;
   SharedLayout layout;
   KernelBuilder &b;
   KernelArguments arguments;
+  /// Address of the block's shared memory.
+  mlir::Value sharedBase;
 
   // Made by the prologue.
   mlir::Value thread, lane, warp, warpgroup;
-  /// Addresses: of the block's shared memory, of the stages' barriers, of the
-  /// consumers' barriers for the second tensor.
-  mlir::Value sharedBase, fullBarriers, emptyBarriers, sideBarriers;
+  /// Addresses: of the stages' barriers, of the consumers' barriers for the
+  /// second tensor.
+  mlir::Value fullBarriers, emptyBarriers, sideBarriers;
   /// Place in the cluster; null without one.
   mlir::Value rank;
   /// Items of this block: begin, begin + step, ... below end.

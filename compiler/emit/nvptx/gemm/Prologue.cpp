@@ -78,9 +78,6 @@ void gemm::emitPrologue(KernelFrame &frame) {
   const SharedLayout &layout = frame.layout;
   int stages = frame.config.stages;
   identify(frame);
-  auto memory =
-      LLVM::AddressOfOp::create(b, b.sharedPointer(), sharedMemoryName);
-  frame.sharedBase = LLVM::PtrToIntOp::create(b, b.getI32Type(), memory);
   frame.fullBarriers = b.add(frame.sharedBase, layout.barrierOffset);
   frame.emptyBarriers =
       b.add(frame.sharedBase, layout.barrierOffset + 8 * stages);

@@ -1,6 +1,5 @@
 //===- MmaKernel.cpp - GEMM kernels by mma.sync ---------------------------===//
 #include "compiler/emit/nvptx/gemm/mma/MmaKernel.h"
-#include "compiler/emit/nvptx/gemm/KernelFrame.h"
 #include "compiler/emit/nvptx/gemm/mma/MmaParts.h"
 
 using namespace mlir;
@@ -22,8 +21,8 @@ struct MmaArguments {
 class MmaKernel {
 public:
   MmaKernel(KernelBuilder &b, const MmaConfig &config,
-            const MmaArguments &arguments)
-      : b(b), config(config), arguments(arguments) {}
+            const MmaArguments &arguments, Value sharedBase)
+      : b(b), config(config), arguments(arguments), sharedBase(sharedBase) {}
   void emit();
 
 private:
@@ -41,8 +40,9 @@ private:
   KernelBuilder &b;
   const MmaConfig &config;
   MmaArguments arguments;
+  Value sharedBase;
   Value thread, lane, warpM, warpN;
-  Value tileRow, tileColumn, batch, sharedBase;
+  Value tileRow, tileColumn, batch;
 };
 } // namespace
 
@@ -56,9 +56,6 @@ void MmaKernel::identify() {
   tileRow = b.multiply(NVVM::BlockIdXOp::create(b, i32), mmaTile);
   tileColumn = b.multiply(NVVM::BlockIdYOp::create(b, i32), mmaTile);
   batch = NVVM::BlockIdZOp::create(b, i32);
-  auto memory =
-      LLVM::AddressOfOp::create(b, b.sharedPointer(), sharedMemoryName);
-  sharedBase = LLVM::PtrToIntOp::create(b, i32, memory);
 }
 
 /// The block's matrix of a batch.
@@ -209,10 +206,7 @@ LogicalResult gemm::buildMmaKernel(ModuleOp module, const MmaConfig &config,
     return module.emitError("GEMM kernel: ") << error;
   KernelBuilder b(module.getLoc(), module.getContext());
   b.setInsertionPointToEnd(module.getBody());
-  auto bytes = LLVM::LLVMArrayType::get(b.getI8Type(), 0);
-  LLVM::GlobalOp::create(b, bytes, /*isConstant=*/false,
-                         LLVM::Linkage::External, sharedMemoryName, Attribute(),
-                         /*alignment=*/128, /*addrSpace=*/3);
+  std::string memory = KernelBuilder::declareSharedMemory(module, symbol, 128);
   Block *entry = createFunction(b, symbol).addEntryBlock(b);
   b.setInsertionPointToStart(entry);
   MmaArguments arguments;
@@ -223,6 +217,6 @@ LogicalResult gemm::buildMmaKernel(ModuleOp module, const MmaConfig &config,
         &arguments.leadingA, &arguments.leadingB, &arguments.leadingD,
         &arguments.strideA, &arguments.strideB, &arguments.strideD})
     *value = entry->getArgument(index++);
-  MmaKernel(b, config, arguments).emit();
+  MmaKernel(b, config, arguments, b.getSharedAddress(memory)).emit();
   return success();
 }

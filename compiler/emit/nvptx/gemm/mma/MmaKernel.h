@@ -19,7 +19,7 @@
 
 namespace lockstep::gemm {
 
-/// Adds a kernel to a module of its own, for lowerToPtx with no optimization.
+/// Adds a kernel to a module, which lowerToPtx is to take without optimization.
 /// Fails, with the reason as an error at the module, where checkConfig refuses
 /// the configuration. Needs loadPtxDialects.
 mlir::LogicalResult buildMmaKernel(mlir::ModuleOp module,

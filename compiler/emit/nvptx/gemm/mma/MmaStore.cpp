@@ -6,12 +6,8 @@ using namespace mlir;
 using namespace lockstep;
 using namespace lockstep::gemm;
 
-namespace {
 /// Two neighbouring elements of D.
-struct Pair {
-  Value low, high;
-};
-} // namespace
+using Pair = SmallVector<Value>;
 
 static Pair unpack(KernelBuilder &b, Value packed) {
   return {b.unpackLow(packed), b.unpackHigh(packed)};
@@ -23,7 +19,7 @@ static Pair loadPacked(KernelBuilder &b, Value base, Value offset) {
 }
 
 static void storePacked(KernelBuilder &b, Value base, Value offset, Pair pair) {
-  b.store(b.packBFloat16(pair.low, pair.high),
+  b.store(b.packBFloat16(pair[0], pair[1]),
           b.element(base, offset, b.getI16Type()), 4);
 }
 
@@ -33,12 +29,12 @@ static void storeFloat32(KernelBuilder &b, Value base, Value offset, Pair pair,
   Value pointer = b.element(base, offset, b.getF32Type());
   if (accumulates) {
     Value old = b.load(pointer, two, 8);
-    pair.low = b.addF32(pair.low, b.extractElement(old, 0));
-    pair.high = b.addF32(pair.high, b.extractElement(old, 1));
+    for (int i = 0; i < 2; ++i)
+      pair[i] = b.addF32(pair[i], b.extractElement(old, i));
   }
   Value vector = LLVM::UndefOp::create(b, two);
-  vector = LLVM::InsertElementOp::create(b, vector, pair.low, b.constant(0));
-  vector = LLVM::InsertElementOp::create(b, vector, pair.high, b.constant(1));
+  for (int i = 0; i < 2; ++i)
+    vector = LLVM::InsertElementOp::create(b, vector, pair[i], b.constant(i));
   b.store(vector, pointer, 8);
 }
 
@@ -49,29 +45,26 @@ static void storePair(KernelBuilder &b, const MmaConfig &config,
   if (config.output != Output::BFloat16)
     return storeFloat32(b, output.d, offset, pair,
                         config.output == Output::Float32Accumulate);
-  auto each = [&](llvm::function_ref<Value(Value, Value)> change, Pair with) {
-    pair = {change(pair.low, with.low), change(pair.high, with.high)};
+  auto add = [&](const Pair &other) {
+    for (int i = 0; i < 2; ++i)
+      pair[i] = b.addF32(pair[i], other[i]);
   };
   if (config.bias) {
     Value wide = LLVM::ZExtOp::create(b, b.getI64Type(), column);
-    each([&](Value x, Value y) { return b.addF32(x, y); },
-         loadPacked(b, output.bias, wide));
+    add(loadPacked(b, output.bias, wide));
   }
   if (config.side == Side::SavePreactivation)
     storePacked(b, output.side, offset, pair);
-  if (config.side == Side::ActivationGradient)
-    each(
-        [&](Value x, Value y) {
-          return b.multiplyF32(x,
-                               emitActivationGradient(b, config.activation, y));
-        },
-        loadPacked(b, output.side, offset));
-  else
-    pair = {emitActivation(b, config.activation, pair.low),
-            emitActivation(b, config.activation, pair.high)};
+  if (config.side == Side::ActivationGradient) {
+    Pair slopes = emitActivationGradient(b, config.activation,
+                                         loadPacked(b, output.side, offset));
+    for (int i = 0; i < 2; ++i)
+      pair[i] = b.multiplyF32(pair[i], slopes[i]);
+  } else {
+    pair = emitActivation(b, config.activation, pair);
+  }
   if (config.side == Side::AddResidual)
-    each([&](Value x, Value y) { return b.addF32(x, y); },
-         loadPacked(b, output.side, offset));
+    add(loadPacked(b, output.side, offset));
   storePacked(b, output.d, offset, pair);
 }
 
