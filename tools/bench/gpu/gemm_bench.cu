@@ -12,7 +12,7 @@
 // Built where the CUDA toolkit is (no CMake target, since no test needs it):
 //   nvcc -O2 -std=c++17 -I. -gencode=arch=compute_90a,code=sm_90a -o gemm_bench
 //     tools/bench/gpu/gemm_bench.cu
-//     compiler/emit/nvptx/gemm/{GemmConfig,GemmConfigText,TileTable}.cpp
+//     compiler/emit/nvptx/gemm/{GemmConfig,GemmConfigText,GemmLaunch,TileTable}.cpp
 //     compiler/emit/nvptx/gemm/mma/MmaConfig.cpp
 //     -lcublasLt -lcuda
 #include "tools/bench/gpu/gemm_cublas.h"
@@ -20,6 +20,7 @@
 #include "tools/bench/gpu/gemm_launch.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -340,7 +341,7 @@ static bool hasLibraryEpilogue(const GemmConfig &config) {
     return false;
   if (config.activation == Activation::None)
     return true;
-  return config.bias && config.activation == Activation::Gelu &&
+  return config.bias && config.activation == Activation::GeluTanh &&
          config.side == Side::SavePreactivation;
 }
 

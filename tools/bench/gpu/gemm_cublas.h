@@ -29,7 +29,7 @@ public:
     set_(CUBLASLT_MATMUL_DESC_TRANSA, transposeB ? CUBLAS_OP_T : CUBLAS_OP_N);
     set_(CUBLASLT_MATMUL_DESC_TRANSB, transposeA ? CUBLAS_OP_T : CUBLAS_OP_N);
     if (config.bias) {
-      bool gelu = config.activation == Activation::Gelu;
+      bool gelu = config.activation == Activation::GeluTanh;
       set_(CUBLASLT_MATMUL_DESC_EPILOGUE,
            gelu ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_BIAS);
       set_(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_16BF);
@@ -51,7 +51,7 @@ public:
   void run(int algorithm, const Operands &set) {
     if (config.bias) {
       set_(CUBLASLT_MATMUL_DESC_BIAS_POINTER, set.bias);
-      if (config.activation == Activation::Gelu)
+      if (config.activation == Activation::GeluTanh)
         set_(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, set.side.data);
     }
     float one = 1, beta = config.output == Output::Float32Accumulate ? 1 : 0;

@@ -76,6 +76,8 @@ struct EpilogueKind {
 __device__ inline double activate(Activation kind, double x) {
   switch (kind) {
   case Activation::Gelu:
+    return x * normcdf(x);
+  case Activation::GeluTanh:
     return 0.5 * x *
            (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
   case Activation::Relu:
@@ -89,7 +91,9 @@ __device__ inline double activate(Activation kind, double x) {
 
 __device__ inline double activationGradient(Activation kind, double x) {
   switch (kind) {
-  case Activation::Gelu: {
+  case Activation::Gelu:
+    return normcdf(x) + x * 0.3989422804014327 * exp(-0.5 * x * x);
+  case Activation::GeluTanh: {
     double t = tanh(0.7978845608028654 * (x + 0.044715 * x * x * x));
     return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * 0.7978845608028654 *
                                (1 + 3 * 0.044715 * x * x);

@@ -3,14 +3,14 @@
 #define LOCKSTEP_TOOLS_BENCH_GPU_GEMM_LAUNCH_H
 
 #include "compiler/emit/nvptx/gemm/GemmConfig.h"
-#include "compiler/emit/nvptx/gemm/TileTable.h"
+#include "compiler/emit/nvptx/gemm/GemmLaunch.h"
 #include "compiler/emit/nvptx/gemm/mma/MmaConfig.h"
 #include "tools/bench/gpu/gemm_data.cuh"
 
 #include <cuda.h>
 #include <cuda_runtime.h>
 
-#include <array>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -98,27 +98,21 @@ inline std::vector<Kernel> readManifest(const std::string &folder) {
   return kernels;
 }
 
-inline CUtensorMap makeMap(const Matrix &matrix, const CopyBox &box,
-                           bool batched) {
-  bool rowsInside = matrix.rowStride == 1;
-  cuuint64_t extents[3] = {
-      cuuint64_t(rowsInside ? matrix.rows : matrix.columns),
-      cuuint64_t(rowsInside ? matrix.columns : matrix.rows),
-      cuuint64_t(matrix.batch)};
-  long leading = rowsInside ? matrix.columnStride : matrix.rowStride;
-  cuuint64_t strides[2] = {cuuint64_t(leading * box.elementBytes),
-                           cuuint64_t(matrix.batchStride * box.elementBytes)};
-  cuuint32_t boxes[3] = {cuuint32_t(box.inner), cuuint32_t(box.outer), 1};
-  cuuint32_t steps[3] = {1, 1, 1};
+inline CUtensorMap makeMap(void *data, const TensorMapShape &shape) {
+  cuuint64_t extents[3], strides[2];
+  cuuint32_t box[3], steps[3] = {1, 1, 1};
+  std::copy(shape.extents.begin(), shape.extents.end(), extents);
+  std::copy(shape.byteStrides.begin(), shape.byteStrides.end(), strides);
+  std::copy(shape.box.begin(), shape.box.end(), box);
   CUtensorMap map;
   CHECK_DRIVER(cuTensorMapEncodeTiled(
       &map,
-      box.elementBytes == 2 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
-                            : CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
-      batched ? 3 : 2, matrix.data, extents, strides, boxes, steps,
+      shape.elementBytes == 2 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
+                              : CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
+      shape.extents.size(), data, extents, strides, box, steps,
       CU_TENSOR_MAP_INTERLEAVE_NONE,
-      box.swizzleBytes == 128 ? CU_TENSOR_MAP_SWIZZLE_128B
-                              : CU_TENSOR_MAP_SWIZZLE_64B,
+      shape.swizzleBytes == 128 ? CU_TENSOR_MAP_SWIZZLE_128B
+                                : CU_TENSOR_MAP_SWIZZLE_64B,
       CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
   return map;
 }
@@ -158,30 +152,45 @@ protected:
   const std::vector<Operands> &sets;
 };
 
+inline long getLeading(const Matrix &matrix) {
+  return std::max(matrix.rowStride, matrix.columnStride);
+}
+
+inline int getMultiprocessors() {
+  int device, count;
+  CHECK_CUDA(cudaGetDevice(&device));
+  CHECK_CUDA(
+      cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
+  return count;
+}
+
 /// By wgmma, with a tile table and tensor maps.
 class TensorLaunch : public Launch {
 public:
   TensorLaunch(const Kernel &kernel, const GemmSize &size,
                const std::vector<Operands> &sets, int group)
-      : Launch(kernel, sets), columns(size.n) {
-    const GemmConfig &config = kernel.config;
-    int device, processors;
-    CHECK_CUDA(cudaGetDevice(&device));
-    CHECK_CUDA(cudaDeviceGetAttribute(&processors,
-                                      cudaDevAttrMultiProcessorCount, device));
-    table = buildTileTable(config, size, processors, group);
-    items = allocate<TileItem>(table.items.size());
-    CHECK_CUDA(cudaMemcpy(items, table.items.data(),
-                          table.items.size() * sizeof(TileItem),
+      : Launch(kernel, sets) {
+    const Operands &first = sets[0];
+    GemmStrides strides = {getLeading(first.a), getLeading(first.b),
+                           getLeading(first.d), first.a.batchStride,
+                           first.b.batchStride, first.d.batchStride};
+    std::string error = checkStrides(kernel.config, size, strides);
+    if (!error.empty())
+      fail(kernel.label.c_str(), error.c_str(), __LINE__);
+    plan =
+        planLaunch(kernel.config, size, strides, getMultiprocessors(), group);
+    items = allocate<TileItem>(plan.table.items.size());
+    CHECK_CUDA(cudaMemcpy(items, plan.table.items.data(),
+                          plan.table.items.size() * sizeof(TileItem),
                           cudaMemcpyHostToDevice));
-    workspace = allocate<char>(getWorkspaceBytes(config, table));
-    long counterBytes = getCounterBytes(config, table);
-    counters = allocate<char>(counterBytes);
-    CHECK_CUDA(cudaMemset(counters, 0, counterBytes));
-    columnSumLines = config.columnSums ? getColumnSumLines(config, size.m) : 0;
-    columnSums = allocate<float>(columnSumLines * size.n);
+    workspace = allocate<char>(plan.workspaceBytes);
+    counters = allocate<char>(plan.counterBytes);
+    CHECK_CUDA(cudaMemset(counters, 0, plan.counterBytes));
+    columnSums = allocate<float>(plan.columnSumBytes / 4);
+    columnSumLines = plan.columnSumBytes / 4 / size.n;
     for (const Operands &set : sets)
-      maps.push_back(makeMaps(set));
+      for (const LaunchParameter &parameter : plan.parameters)
+        values.push_back(makeValue(parameter, set));
   }
   ~TensorLaunch() override {
     for (void *data : {static_cast<void *>(items), workspace, counters,
@@ -190,33 +199,74 @@ public:
   }
 
   void run(int set) override {
-    set %= sets.size();
-    const void *bias = sets[set].bias;
-    void *arguments[] = {&maps[set][0],    &maps[set][1], &maps[set][2],
-                         &maps[set][3],    &bias,         &items,
-                         &workspace,       &counters,     &columnSums,
-                         &table.itemCount, &columns};
-    start(table.gridBlocks, getThreads(kernel.config), arguments);
+    size_t count = plan.parameters.size();
+    std::vector<void *> arguments(count);
+    for (size_t i = 0; i < count; ++i)
+      arguments[i] = &values[set % sets.size() * count + i];
+    start(plan.gridBlocks, plan.threads, arguments.data());
   }
-  int getSlices() const override { return table.slices; }
+  int getSlices() const override { return plan.table.slices; }
 
 private:
-  std::array<CUtensorMap, 4> makeMaps(const Operands &set) {
-    const GemmConfig &config = kernel.config;
-    bool hasSide = config.side != Side::None;
-    return {makeMap(set.a, getBoxA(config), config.batched),
-            makeMap(set.b, getBoxB(config), config.batched),
-            makeMap(set.d, getBoxD(config), config.batched),
-            makeMap(hasSide ? set.side : set.d,
-                    hasSide ? getBoxSide(config) : getBoxD(config),
-                    config.batched)};
+  union Value {
+    CUtensorMap map;
+    const void *pointer;
+    int32_t number;
+  };
+
+  static void *getTensor(GemmTensor tensor, const Operands &set) {
+    switch (tensor) {
+    case GemmTensor::A:
+      return set.a.data;
+    case GemmTensor::B:
+      return set.b.data;
+    case GemmTensor::D:
+      return set.d.data;
+    case GemmTensor::Side:
+      return set.side.data;
+    case GemmTensor::Bias:
+      return const_cast<bf16 *>(set.bias);
+    }
+    return nullptr;
   }
 
-  TileTable table;
+  Value makeValue(const LaunchParameter &parameter, const Operands &set) {
+    using Kind = LaunchParameter::Kind;
+    Value value;
+    switch (parameter.kind) {
+    case Kind::TensorMap:
+      value.map = makeMap(getTensor(parameter.tensor, set), parameter.map);
+      break;
+    case Kind::Pointer:
+      value.pointer = getTensor(parameter.tensor, set);
+      break;
+    case Kind::TileTable:
+      value.pointer = items;
+      break;
+    case Kind::Workspace:
+      value.pointer = workspace;
+      break;
+    case Kind::Counters:
+      value.pointer = counters;
+      break;
+    case Kind::ColumnSums:
+      value.pointer = columnSums;
+      break;
+    case Kind::Number:
+      value.number = parameter.number;
+      break;
+    case Kind::Null:
+      value.pointer = nullptr;
+      break;
+    }
+    return value;
+  }
+
+  GemmLaunch plan;
   TileItem *items = nullptr;
   void *workspace = nullptr, *counters = nullptr;
-  int columns;
-  std::vector<std::array<CUtensorMap, 4>> maps;
+  /// Each set's arguments in turn.
+  std::vector<Value> values;
 };
 
 /// By mma.sync, with plain pointers.
@@ -232,7 +282,7 @@ public:
     long leading[3], stride[3];
     int index = 0;
     for (const Matrix *matrix : {&operands.a, &operands.b, &operands.d}) {
-      leading[index] = std::max(matrix->rowStride, matrix->columnStride);
+      leading[index] = getLeading(*matrix);
       stride[index++] = matrix->batchStride;
     }
     void *arguments[] = {&operands.a.data,
