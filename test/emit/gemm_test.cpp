@@ -2,7 +2,7 @@
 // tile tables, PTX that assembles.
 #include "compiler/emit/nvptx/gemm/GemmChoice.h"
 #include "compiler/emit/nvptx/gemm/GemmKernel.h"
-#include "compiler/emit/nvptx/gemm/TileTable.h"
+#include "compiler/emit/nvptx/gemm/GemmLaunch.h"
 #include "compiler/emit/nvptx/gemm/mma/MmaKernel.h"
 #include "compiler/emit/nvptx/ptx/LowerToPtx.h"
 #include "compiler/emit/nvptx/ptx/Ptxas.h"
@@ -93,6 +93,68 @@ TEST_CASE("what a kernel cannot take of a size is said") {
   CHECK(checkSize(parse("pingpong 128x128"), {0, 32, 64}) ==
         "expected extents of 1 to 2^30, but got 0");
   CHECK(checkSize(parse("pingpong 128x128 batched"), {64, 33, 64, 2}).empty());
+}
+
+TEST_CASE("what a kernel cannot take of how operands lie is said") {
+  GemmConfig config = parse("pingpong 128x128 a=outer batched");
+  GemmSize size{1001, 64, 100, 2};
+  GemmStrides strides{1008, 104, 64, 1008 * 100, 104 * 64, 64 * 1001};
+  CHECK(checkStrides(config, size, strides).empty());
+  auto with = [&](auto change) {
+    GemmStrides changed = strides;
+    change(changed);
+    return checkStrides(config, size, changed);
+  };
+  CHECK(with([](GemmStrides &s) { s.a = 1001; }) ==
+        "expected a leading dimension of A that is a multiple of 8, but got "
+        "1001");
+  CHECK(with([](GemmStrides &s) { s.b = 96; }) ==
+        "expected a leading dimension of B of at least 100, but got 96");
+  CHECK(with([](GemmStrides &s) { s.dBatch = 64 * 1001 + 4; }) ==
+        "expected matrices of D a multiple of 8 elements apart, but got 64068");
+  // f32: four elements are 16 bytes.
+  config.output = Output::Float32;
+  CHECK(with([](GemmStrides &s) { s.d = 68; }).empty());
+}
+
+TEST_CASE("a launch describes the kernel's arguments in order") {
+  using Kind = LaunchParameter::Kind;
+  auto getKinds = [](const GemmLaunch &launch) {
+    std::vector<Kind> kinds;
+    for (const LaunchParameter &parameter : launch.parameters)
+      kinds.push_back(parameter.kind);
+    return kinds;
+  };
+  GemmLaunch launch =
+      planLaunch(parse("pingpong 128x128 stages=5 ring=4 b=outer bias gelu "
+                       "save batched overlap"),
+                 {300, 200, 104, 5}, {104, 200, 208, 31200, 20800, 62400}, 132);
+  CHECK(getKinds(launch) ==
+        std::vector<Kind>{Kind::TensorMap, Kind::TensorMap, Kind::TensorMap,
+                          Kind::TensorMap, Kind::Pointer, Kind::TileTable,
+                          Kind::Null, Kind::Null, Kind::Null, Kind::Number,
+                          Kind::Number});
+  const TensorMapShape &a = launch.parameters[0].map;
+  CHECK(a.extents == std::vector<int64_t>{104, 300, 5});
+  CHECK(a.byteStrides == std::vector<int64_t>{208, 62400});
+  CHECK(a.box == std::vector<int32_t>{64, 128, 1});
+  const TensorMapShape &b = launch.parameters[1].map;
+  CHECK(b.extents == std::vector<int64_t>{200, 104, 5});
+  CHECK(b.box == std::vector<int32_t>{64, 64, 1});
+  CHECK(launch.parameters[3].tensor == GemmTensor::Side);
+  CHECK(launch.parameters[4].tensor == GemmTensor::Bias);
+  CHECK(launch.parameters[10].number == 200);
+  CHECK(launch.threads == 384);
+  CHECK(launch.overlap);
+
+  launch = planLaunch(parse("cooperative 192x192 consumers=3 stages=4 ring=1 "
+                            "cluster=none a=outer b=outer f32 split"),
+                      {768, 768, 32768}, {768, 768, 768}, 132);
+  CHECK(getKinds(launch)[6] == Kind::Workspace);
+  CHECK(getKinds(launch)[7] == Kind::Counters);
+  CHECK(launch.counterBytes == 16 * 7 * 3 * 4);
+  CHECK(launch.parameters[2].map.elementBytes == 4);
+  CHECK(launch.parameters[2].map.box == std::vector<int32_t>{32, 64});
 }
 
 namespace {
@@ -277,7 +339,7 @@ TEST_CASE("a kernel of each kind assembles without spills") {
        {"pingpong 128x128", "pingpong 128x128 b=outer cluster=none overlap",
         "pingpong 128x128 a=outer b=outer accumulate",
         "pingpong 128x128 stages=5 ring=4 bias gelu save hints",
-        "pingpong 128x128 stages=5 ring=4 bias relu residual",
+        "pingpong 128x128 stages=5 ring=4 bias gelutanh residual",
         "pingpong 128x128 stages=5 ring=4 b=outer silu gradient sums",
         "pingpong 128x192 stages=5 ring=3 ringbytes=64 registers=240 "
         "loadregisters=24 batched",
@@ -319,6 +381,21 @@ TEST_CASE("mma.sync kernels assemble for every chip without spills") {
       REQUIRE(result.status == emit::CubinResult::Status::Assembled);
       CHECK(result.messages.find(" 0 bytes spill stores") != std::string::npos);
     }
+}
+
+TEST_CASE("several kernels share a module") {
+  mlir::MLIRContext context;
+  emit::loadPtxDialects(context);
+  mlir::OwningOpRef<mlir::ModuleOp> module =
+      mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
+  REQUIRE(
+      succeeded(buildGemmKernel(*module, parse("pingpong 128x128"), "first")));
+  REQUIRE(succeeded(buildMmaKernel(*module, MmaConfig(), "second")));
+  auto ptx = emit::lowerToPtx(*module, "sm_90a", emit::PtxOptimization::None);
+  REQUIRE(succeeded(ptx));
+  emit::CubinResult result = emit::assembleCubin(*ptx, "sm_90a");
+  INFO(result.messages);
+  CHECK(result.status != emit::CubinResult::Status::Failed);
 }
 
 TEST_CASE("a kernel of a refused configuration is not built") {
