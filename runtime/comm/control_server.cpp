@@ -256,8 +256,10 @@ void ControlServer::checkClocks() {
       if (std::none_of(peers.begin(), peers.end(), [&](const auto &entry) {
             return entry.second.rank == rank;
           }))
-        missing += (missing.empty() ? "" : ", ") + std::to_string(rank);
-    return end("4", "ranks " + missing + " did not appear in time");
+        missing +=
+            (missing.empty() ? "rank " : ", rank ") + std::to_string(rank);
+    return end("4", missing + " did not appear in time; start every rank with "
+                              "the same MASTER_ADDR and MASTER_PORT");
   }
   const Peer *stuck = nullptr;
   for (const auto &[fd, peer] : peers) {

@@ -1,6 +1,7 @@
 #include "runtime/launcher/world.h"
 
 #include <cstdlib>
+#include <utility>
 
 namespace lockstep::runtime {
 
@@ -20,7 +21,11 @@ constexpr Convention conventions[] = {
 
 const Convention *present() {
   for (const Convention &convention : conventions)
-    if (getenv(convention.rank) && getenv(convention.size)) {
+    // Half of torchrun's is a mistake, which worldFromEnvironment tells; Slurm
+    // gives a batch script a rank without a size.
+    if (&convention == conventions
+            ? getenv(convention.rank) || getenv(convention.size)
+            : getenv(convention.rank) && getenv(convention.size)) {
       // An interactive Slurm shell is one task and no rank of ours.
       bool slurm = convention.rank[0] == 'S';
       if (slurm && std::string(getenv(convention.size)) == "1" &&
@@ -50,14 +55,20 @@ StatusOr<World> worldFromEnvironment() {
   const Convention *names = present();
   if (!names)
     return world;
-  auto refuse = [](const std::string &name, const std::string &what) {
+  auto refuse = [](const std::string &name, const std::string &what,
+                   const std::string &remedy =
+                       "start the ranks with torchrun, srun or mpirun, or "
+                       "without these variables") {
     const char *value = getenv(name.c_str());
     return inputError(name + (value ? "=" + std::string(value) : "") + " " +
                       what)
         .at("environment")
-        .remedy("start the ranks with torchrun, srun or mpirun, or without "
-                "these variables");
+        .remedy(remedy);
   };
+  for (auto [given, needed] : {std::pair(names->rank, names->size),
+                               std::pair(names->size, names->rank)})
+    if (!getenv(needed))
+      return refuse(given, "is set, but " + std::string(needed) + " is not");
   if (!parse(names->size, 1, 1 << 20, world.ranks))
     return refuse(names->size, "is not a number of ranks");
   if (!parse(names->rank, 0, world.ranks - 1, world.rank))
@@ -69,10 +80,12 @@ StatusOr<World> worldFromEnvironment() {
     return world;
   const char *address = getenv("MASTER_ADDR");
   if (!address || !*address)
-    return refuse("MASTER_ADDR", "must name the machine of rank 0");
+    return refuse("MASTER_ADDR", "must name the machine of rank 0",
+                  "export MASTER_ADDR and MASTER_PORT, the same for all ranks");
   world.masterAddress = address;
   if (!parse("MASTER_PORT", 1, 65535, world.masterPort))
-    return refuse("MASTER_PORT", "must be a port of rank 0's machine");
+    return refuse("MASTER_PORT", "must be a port of rank 0's machine",
+                  "export a free port, the same for all ranks");
   world.local = getenv("LOCKSTEP_LAUNCHER") != nullptr;
   if (!parse("LOCKSTEP_LISTENER", 0, 1 << 20, world.listener))
     world.listener = -1;

@@ -192,8 +192,18 @@ Status interpret(RunOptions &options, const RawFlags &raw) {
 
 StatusOr<int> run(const RunOptions &options, const RawFlags &raw,
                   const std::vector<std::string> &arguments) {
+  auto checkCount = [&](int ranks, const std::string &who) {
+    return !raw.ranks || *raw.ranks == ranks
+               ? Status::success()
+               : inputError(who + " for " + std::to_string(ranks) +
+                            " ranks, but -n is " + std::to_string(*raw.ranks))
+                     .remedy("leave out -n, or compile with --ranks " +
+                             std::to_string(*raw.ranks));
+  };
   if (worldInEnvironment()) {
     LOCKSTEP_ASSIGN_OR_RETURN(World world, worldFromEnvironment());
+    if (!world.local)
+      LOCKSTEP_RETURN_IF_ERROR(checkCount(world.ranks, "the environment is"));
     return train(options, world);
   }
   int ranks = 0;
@@ -202,12 +212,8 @@ StatusOr<int> run(const RunOptions &options, const RawFlags &raw,
                               ArtifactReader::open(options.artifact));
     ranks = int(reader->plan().ranks);
   }
-  if (raw.ranks && *raw.ranks != ranks)
-    return inputError("the artifact is compiled for " + std::to_string(ranks) +
-                      " ranks, but -n is " + std::to_string(*raw.ranks))
-        .at(options.artifact)
-        .remedy("leave out -n, or compile with --ranks " +
-                std::to_string(*raw.ranks));
+  LOCKSTEP_RETURN_IF_ERROR(
+      checkCount(ranks, "the artifact is compiled").at(options.artifact));
   return ranks == 1 ? train(options, World()) : launchLocally(ranks, arguments);
 }
 
