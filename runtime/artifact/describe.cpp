@@ -238,10 +238,17 @@ std::string kindText(const KernelT &kernel) {
     return EnumNameLibraryKernel(kernel.library);
   if (!kernel.threads)
     return "generated";
-  std::string text = format("generated, %lld items by %u threads",
-                            number(kernel.items_per_block), kernel.threads);
+  std::string text =
+      kernel.grid ? format("generated, %u blocks of %u threads", kernel.grid,
+                           kernel.threads)
+                  : format("generated, %lld items by %u threads",
+                           number(kernel.items_per_block), kernel.threads);
   if (kernel.shared_bytes)
     text += format(" with %u shared bytes", kernel.shared_bytes);
+  if (kernel.cluster)
+    text += format(", clusters of %u", kernel.cluster);
+  if (kernel.overlap)
+    text += ", overlapping";
   return text + (kernel.segmented ? ", segmented" : "");
 }
 

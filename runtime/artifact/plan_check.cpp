@@ -1,6 +1,7 @@
 #include "runtime/artifact/plan_check.h"
 #include "runtime/artifact/types.h"
 
+#include <algorithm>
 #include <set>
 
 namespace lockstep::runtime {
@@ -73,6 +74,30 @@ Status ProgramCheck::checkInput(const InputT &input) {
   return checkRange(what, input.offset, input.bytes, size);
 }
 
+/// Bytes from the first element to the end of the last one.
+static int64_t extentOf(const KernelParameterT &map) {
+  int64_t bytes = sizeOf(map.dtype) * map.dims[0];
+  for (size_t i = 1; i < map.dims.size(); ++i)
+    bytes += (map.dims[i] - 1) * map.strides[i - 1];
+  return bytes;
+}
+
+static Status checkParameters(const KernelT &kernel, const SegmentT &segment) {
+  for (size_t i = 0; i < kernel.parameters.size(); ++i) {
+    const KernelParameterT &parameter = *kernel.parameters[i];
+    bool isMap = parameter.kind == ParameterKind::TensorMap;
+    if (!isMap && parameter.kind != ParameterKind::Pointer)
+      continue;
+    int64_t bytes = isMap ? extentOf(parameter) : 0;
+    if (parameter.operand >= segment.arguments.size() ||
+        parameter.byte_offset + bytes >
+            segment.arguments[parameter.operand].bytes())
+      return violated("P9", "parameter " + std::to_string(i) + " of '" +
+                                kernel.name + "' is outside of its operand");
+  }
+  return Status::success();
+}
+
 Status ProgramCheck::checkLaunch(const LaunchT &launch, int64_t iterations) {
   if (launch.kernel >= plan.kernels.size())
     return violated("P2",
@@ -90,6 +115,7 @@ Status ProgramCheck::checkLaunch(const LaunchT &launch, int64_t iterations) {
     if (segment->work_items < 0)
       return violated("P2",
                       "a launch of '" + kernel.name + "' has negative work");
+    LOCKSTEP_RETURN_IF_ERROR(checkParameters(kernel, *segment));
     for (size_t i = 0; i < segment->arguments.size(); ++i) {
       const Operand &operand = segment->arguments[i];
       LOCKSTEP_RETURN_IF_ERROR(checkRange(
@@ -235,6 +261,52 @@ static Status checkCommunicators(const PlanT &plan) {
   return Status::success();
 }
 
+static bool isPossible(const KernelParameterT &parameter,
+                       const KernelT &kernel) {
+  constexpr size_t mostDims = 5; // of the copy engine
+  auto positive = [](int64_t size) { return size > 0; };
+  size_t rank = parameter.dims.size();
+  switch (parameter.kind) {
+  case ParameterKind::TensorMap:
+    return rank >= 1 && rank <= mostDims &&
+           parameter.strides.size() == rank - 1 &&
+           parameter.box.size() == rank && parameter.byte_offset >= 0 &&
+           std::all_of(parameter.dims.begin(), parameter.dims.end(),
+                       positive) &&
+           std::all_of(parameter.strides.begin(), parameter.strides.end(),
+                       positive);
+  case ParameterKind::Pointer:
+    return parameter.byte_offset >= 0;
+  case ParameterKind::Constant:
+    return parameter.offset >= 0 && parameter.bytes >= 0 &&
+           parameter.bytes <= int64_t(kernel.constants.size()) &&
+           parameter.offset <=
+               int64_t(kernel.constants.size()) - parameter.bytes;
+  case ParameterKind::Scratch:
+    return parameter.offset >= 0 && parameter.bytes >= 0;
+  case ParameterKind::Int32:
+  case ParameterKind::Null:
+    return true;
+  }
+  return false;
+}
+
+static Status checkParameterList(const KernelT &kernel) {
+  bool listed = !kernel.parameters.empty();
+  bool special = kernel.grid || kernel.cluster || kernel.overlap ||
+                 !kernel.constants.empty();
+  if ((special && !listed) ||
+      (listed && (!kernel.threads || kernel.segmented)) ||
+      (kernel.cluster && kernel.grid % kernel.cluster))
+    return violated("P9", "kernel '" + kernel.name +
+                              "' has an impossible parameter list");
+  for (size_t i = 0; i < kernel.parameters.size(); ++i)
+    if (!isPossible(*kernel.parameters[i], kernel))
+      return violated("P9", "parameter " + std::to_string(i) + " of '" +
+                                kernel.name + "' is impossible");
+  return Status::success();
+}
+
 static Status checkKernels(const PlanT &plan) {
   const KernelT *host = nullptr, *cuda = nullptr;
   for (const auto &kernel : plan.kernels) {
@@ -251,6 +323,7 @@ static Status checkKernels(const PlanT &plan) {
                    kernel->threads > 1024 || kernel->items_per_block < 1))
       return violated("P8", "kernel '" + kernel->name +
                                 "' has an impossible shape of blocks");
+    LOCKSTEP_RETURN_IF_ERROR(checkParameterList(*kernel));
     if (generated)
       (kernel->threads ? cuda : host) = kernel.get();
   }

@@ -24,6 +24,9 @@ namespace lockstep::runtime {
 ///       have 1 to 1024 threads and at least one item per block, the segments
 ///       of a segmented launch equally many operands, the launches of any other
 ///       kernel equally many work items
+///   P9  only generated CUDA kernels, not segmented, have parameter lists; each
+///       parameter names an operand of every launch, with all elements of its
+///       tensor inside, or a range of the constants
 Status checkPlan(const artifact::PlanT &plan);
 
 } // namespace lockstep::runtime

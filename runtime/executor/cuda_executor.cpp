@@ -31,8 +31,11 @@ Status CudaExecutor::load() {
     Program &program = programs[table.get()];
     program.name = table->name;
     LOCKSTEP_RETURN_IF_ERROR(kernels->resolve(*table, program.operations));
+    bool step = table->name == "step";
     LOCKSTEP_ASSIGN_OR_RETURN(
-        program.memory, ProgramMemory::create(artifact.plan(), *table, device));
+        program.memory,
+        ProgramMemory::create(artifact.plan(), *table, device,
+                              step ? options.stepsPerLaunch : 1));
     staging += program.memory->stagingBytes();
     LOCKSTEP_RETURN_IF_ERROR(makeEvents(program));
     all.push_back(&program.operations);
@@ -56,36 +59,32 @@ Status CudaExecutor::makeEvents(const Program &program) {
 
 CudaExecutor::~CudaExecutor() {
   for (auto &[table, program] : programs)
-    if (program.graph)
-      api.graphExecDestroy(program.graph);
+    for (auto [runs, graph] : program.graphs)
+      api.graphExecDestroy(graph);
 }
 
 std::byte *CudaExecutor::place(const artifact::ProgramT &program,
-                               int64_t offset) {
-  return programs.at(&program).memory->place(offset);
+                               int64_t offset, int64_t run) {
+  return programs.at(&program).memory->place(offset, run);
 }
 
-Status CudaExecutor::stage(const artifact::ProgramT &program) {
-  return programs.at(&program).memory->stage(copies.handle());
+Status CudaExecutor::stage(const artifact::ProgramT &program, int64_t runs) {
+  return programs.at(&program).memory->stage(copies.handle(), runs);
 }
 
-Status CudaExecutor::start(const artifact::ProgramT &table) {
+Status CudaExecutor::start(const artifact::ProgramT &table, int64_t runs) {
   Program &program = programs.at(&table);
   executed.fetch_add(1, std::memory_order_relaxed);
   LOCKSTEP_RETURN_IF_ERROR(
-      program.memory->takeInputs(copies.handle(), compute.handle()));
-  if (profile) {
-    LOCKSTEP_RETURN_IF_ERROR(runProfiled(program));
-  } else if (!options.graph) {
-    LOCKSTEP_RETURN_IF_ERROR(runOneByOne(program));
-  } else {
-    if (!program.graph)
-      LOCKSTEP_RETURN_IF_ERROR(record(program));
-    LOCKSTEP_RETURN_IF_ERROR(
-        api.check(api.graphLaunch(program.graph, compute.handle()),
-                  "launching the graph of program '" + program.name + "'"));
+      program.memory->takeInputs(copies.handle(), compute.handle(), runs));
+  if (options.graph && !profile) {
+    LOCKSTEP_RETURN_IF_ERROR(launchGraph(program, runs));
+    return program.memory->waitForHost();
   }
-  return program.memory->waitForHost();
+  for (int64_t run = 0; run < runs; ++run)
+    LOCKSTEP_RETURN_IF_ERROR(profile ? runProfiled(program, run)
+                                     : runOneByOne(program, run));
+  return Status::success();
 }
 
 Status CudaExecutor::finish() {
@@ -97,25 +96,40 @@ Status CudaExecutor::finish() {
       .remedy("run with --no-graph to see which kernel it was");
 }
 
-Status CudaExecutor::record(Program &program) {
+Status CudaExecutor::launchGraph(Program &program, int64_t runs) {
+  if (!program.graphs.count(runs)) {
+    LOCKSTEP_ASSIGN_OR_RETURN(program.graphs[runs], record(program, runs));
+  }
+  return api.check(api.graphLaunch(program.graphs[runs], compute.handle()),
+                   "launching the graph of program '" + program.name + "'");
+}
+
+StatusOr<cuda::GraphExec> CudaExecutor::record(const Program &program,
+                                               int64_t runs) {
   std::string what = "recording the graph of program '" + program.name + "'";
   LOCKSTEP_RETURN_IF_ERROR(api.check(
       api.streamBeginCapture(compute.handle(), cuda::captureRelaxed), what));
-  Status status = enqueueAll(program);
+  Status status;
+  for (int64_t run = 0; run < runs && status.ok(); ++run)
+    status = enqueueRun(program, run);
   cuda::Graph graph = nullptr;
   cuda::Result ended = api.streamEndCapture(compute.handle(), &graph);
   LOCKSTEP_RETURN_IF_ERROR(status);
   LOCKSTEP_RETURN_IF_ERROR(api.check(ended, what));
-  cuda::Result made = api.graphInstantiate(&program.graph, graph, 0);
+  cuda::GraphExec executable = nullptr;
+  cuda::Result made = api.graphInstantiate(&executable, graph, 0);
   api.graphDestroy(graph);
-  return api.check(made, what);
+  LOCKSTEP_RETURN_IF_ERROR(api.check(made, what));
+  return executable;
 }
 
-Status CudaExecutor::enqueueAll(const Program &program) {
-  LOCKSTEP_RETURN_IF_ERROR(program.memory->writeScalars(compute.handle()));
+Status CudaExecutor::enqueueRun(const Program &program, int64_t run) {
+  const ProgramMemory &memory = *program.memory;
+  LOCKSTEP_RETURN_IF_ERROR(memory.moveInputs(compute.handle(), run));
+  LOCKSTEP_RETURN_IF_ERROR(memory.writeScalars(compute.handle(), run));
   for (const CudaOperation &operation : program.operations)
     LOCKSTEP_RETURN_IF_ERROR(enqueue(operation));
-  return program.memory->readMetrics(compute.handle());
+  return memory.readMetrics(compute.handle(), run);
 }
 
 Status CudaExecutor::enqueue(const CudaOperation &operation) {
@@ -145,6 +159,8 @@ Status CudaExecutor::enqueue(const CudaOperation &operation) {
 }
 
 Status CudaExecutor::launch(const CudaOperation &operation) {
+  if (!operation.parameters.empty())
+    return launchWithParameters(operation);
   std::vector<void *> parameters;
   for (const cuda::Address &argument : operation.arguments)
     parameters.push_back(const_cast<cuda::Address *>(&argument));
@@ -152,6 +168,37 @@ Status CudaExecutor::launch(const CudaOperation &operation) {
                                     operation.threads, 1, 1,
                                     operation.sharedBytes, compute.handle(),
                                     parameters.data(), nullptr),
+                   nameOf(operation));
+}
+
+Status CudaExecutor::launchWithParameters(const CudaOperation &operation) {
+  const artifact::KernelT &kernel = *artifact.plan().kernels[operation.kernel];
+  std::vector<cuda::LaunchAttribute> attributes;
+  if (kernel.cluster) {
+    cuda::LaunchAttribute &cluster = attributes.emplace_back();
+    cluster.id = cuda::launchClusterDimension;
+    cluster.clusterDim = {kernel.cluster, 1, 1};
+  }
+  if (kernel.overlap) {
+    cuda::LaunchAttribute &overlap = attributes.emplace_back();
+    overlap.id = cuda::launchProgrammaticStreamSerialization;
+    overlap.programmaticStreamSerialization = 1;
+  }
+  cuda::LaunchConfig config = {operation.blocks,
+                               1,
+                               1,
+                               operation.threads,
+                               1,
+                               1,
+                               operation.sharedBytes,
+                               compute.handle(),
+                               attributes.data(),
+                               unsigned(attributes.size())};
+  std::vector<void *> parameters;
+  for (const CudaParameter &parameter : operation.parameters)
+    parameters.push_back(const_cast<std::byte *>(parameter.bytes));
+  return api.check(api.launchKernelEx(&config, operation.function,
+                                      parameters.data(), nullptr),
                    nameOf(operation));
 }
 
@@ -169,8 +216,10 @@ Status CudaExecutor::startCollective(const CudaOperation &operation) {
                    what);
 }
 
-Status CudaExecutor::runOneByOne(const Program &program) {
-  LOCKSTEP_RETURN_IF_ERROR(program.memory->writeScalars(compute.handle()));
+Status CudaExecutor::runOneByOne(const Program &program, int64_t run) {
+  const ProgramMemory &memory = *program.memory;
+  LOCKSTEP_RETURN_IF_ERROR(memory.moveInputs(compute.handle(), run));
+  LOCKSTEP_RETURN_IF_ERROR(memory.writeScalars(compute.handle(), run));
   for (const CudaOperation &operation : program.operations) {
     LOCKSTEP_RETURN_IF_ERROR(enqueue(operation));
     executed.fetch_add(1, std::memory_order_relaxed);
@@ -181,10 +230,11 @@ Status CudaExecutor::runOneByOne(const Program &program) {
     inCollective = false;
     LOCKSTEP_RETURN_IF_ERROR(api.check(result, nameOf(operation)));
   }
-  return program.memory->readMetrics(compute.handle());
+  return memory.readMetrics(compute.handle(), run);
 }
 
-Status CudaExecutor::runProfiled(const Program &program) {
+Status CudaExecutor::runProfiled(const Program &program, int64_t run) {
+  const ProgramMemory &memory = *program.memory;
   cuda::StreamHandle stream = compute.handle();
   size_t count = program.operations.size();
   while (marks.size() <= count) {
@@ -195,13 +245,14 @@ Status CudaExecutor::runProfiled(const Program &program) {
   auto mark = [&](size_t i) {
     return api.check(api.eventRecord(marks[i].handle(), stream), "a profile");
   };
-  LOCKSTEP_RETURN_IF_ERROR(program.memory->writeScalars(stream));
+  LOCKSTEP_RETURN_IF_ERROR(memory.moveInputs(stream, run));
+  LOCKSTEP_RETURN_IF_ERROR(memory.writeScalars(stream, run));
   LOCKSTEP_RETURN_IF_ERROR(mark(0));
   for (size_t i = 0; i < count; ++i) {
     LOCKSTEP_RETURN_IF_ERROR(enqueue(program.operations[i]));
     LOCKSTEP_RETURN_IF_ERROR(mark(i + 1));
   }
-  LOCKSTEP_RETURN_IF_ERROR(program.memory->readMetrics(stream));
+  LOCKSTEP_RETURN_IF_ERROR(memory.readMetrics(stream, run));
   LOCKSTEP_RETURN_IF_ERROR(finish());
   std::vector<float> milliseconds(count);
   for (size_t i = 0; i < count; ++i)

@@ -1,6 +1,6 @@
-// Programs on a GPU. Each is recorded once as a CUDA graph and launched as a
-// whole: kernels, products, copies and collectives, on one stream for compute
-// and one for communication.
+// Programs on a GPU. Each is recorded once as a CUDA graph (several runs of a
+// step, if asked for) and launched as a whole: kernels, products, copies and
+// collectives, on one stream for compute and one for communication.
 #ifndef LOCKSTEP_RUNTIME_EXECUTOR_CUDA_EXECUTOR_H
 #define LOCKSTEP_RUNTIME_EXECUTOR_CUDA_EXECUTOR_H
 
@@ -15,6 +15,8 @@ struct CudaOptions {
   /// Graphs are recorded. Otherwise every operation is awaited, so that an
   /// error names its kernel.
   bool graph = true;
+  /// The most runs of the step program in one launch.
+  int64_t stepsPerLaunch = 1;
 };
 
 class CudaExecutor final : public Executor {
@@ -26,10 +28,11 @@ public:
          const NcclCollectives &collectives, const CudaOptions &options);
   ~CudaExecutor() override;
 
-  std::byte *place(const artifact::ProgramT &program, int64_t offset) override;
+  std::byte *place(const artifact::ProgramT &program, int64_t offset,
+                   int64_t run) override;
   bool copiesAhead() const override { return true; }
-  Status stage(const artifact::ProgramT &program) override;
-  Status start(const artifact::ProgramT &program) override;
+  Status stage(const artifact::ProgramT &program, int64_t runs) override;
+  Status start(const artifact::ProgramT &program, int64_t runs) override;
   Status finish() override;
 
 private:
@@ -37,7 +40,7 @@ private:
     std::string name;
     std::vector<CudaOperation> operations;
     std::optional<ProgramMemory> memory;
-    cuda::GraphExec graph = nullptr;
+    std::map<int64_t, cuda::GraphExec> graphs; ///< by runs of a launch
   };
   /// Orders a collective between the two streams.
   struct CollectiveEvents {
@@ -51,16 +54,18 @@ private:
   Status load();
   Status makeEvents(const Program &program);
 
-  Status record(Program &program);
-  Status enqueueAll(const Program &program);
+  Status launchGraph(Program &program, int64_t runs);
+  StatusOr<cuda::GraphExec> record(const Program &program, int64_t runs);
+  Status enqueueRun(const Program &program, int64_t run);
   Status enqueue(const CudaOperation &operation);
   Status launch(const CudaOperation &operation);
+  Status launchWithParameters(const CudaOperation &operation);
   Status startCollective(const CudaOperation &operation);
 
   /// Without a graph: awaits each operation, and names it in an error.
-  Status runOneByOne(const Program &program);
+  Status runOneByOne(const Program &program, int64_t run);
   /// With times between operations, from events.
-  Status runProfiled(const Program &program);
+  Status runProfiled(const Program &program, int64_t run);
   void addTimes(const Program &program, const std::vector<float> &milliseconds);
   std::string nameOf(const CudaOperation &operation) const;
 

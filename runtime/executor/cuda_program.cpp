@@ -23,6 +23,8 @@ Status CudaKernels::loadAll(bool allowJit) {
   LOCKSTEP_ASSIGN_OR_RETURN(const CodeSection *section,
                             cuda::chooseCode(artifact.code(), gpu, allowJit));
   LOCKSTEP_ASSIGN_OR_RETURN(code, cuda::Code::load(gpu, *section));
+  LOCKSTEP_ASSIGN_OR_RETURN(parameters,
+                            CudaParameters::create(artifact.plan(), device));
   for (const auto &kernel : artifact.plan().kernels) {
     functions.push_back(nullptr);
     library.emplace_back();
@@ -140,12 +142,20 @@ Status CudaKernels::resolveGenerated(const artifact::LaunchT &launch,
     shape(kernel, operation);
     operation.kernel = launch.kernel;
     operation.function = functions[launch.kernel];
-    LOCKSTEP_ASSIGN_OR_RETURN(
-        operation.blocks,
-        blocksFor((segment->work_items + kernel.items_per_block - 1) /
-                  kernel.items_per_block));
+    operation.blocks = kernel.grid;
+    if (!kernel.grid) {
+      LOCKSTEP_ASSIGN_OR_RETURN(
+          operation.blocks,
+          blocksFor((segment->work_items + kernel.items_per_block - 1) /
+                    kernel.items_per_block));
+    }
     for (const artifact::Operand &operand : segment->arguments)
       operation.arguments.push_back(addressOf(operand, iteration));
+    if (!kernel.parameters.empty()) {
+      LOCKSTEP_ASSIGN_OR_RETURN(
+          operation.parameters,
+          parameters.resolve(launch.kernel, operation.arguments));
+    }
   }
   return Status::success();
 }

@@ -8,6 +8,7 @@
 #include "runtime/device/cuda/code.h"
 #include "runtime/device/cuda/cuda_device.h"
 #include "runtime/device/cuda/gemm.h"
+#include "runtime/executor/cuda_parameters.h"
 
 #include <optional>
 
@@ -21,6 +22,8 @@ struct CudaOperation {
   cuda::Function function = nullptr;
   unsigned blocks = 0, threads = 0, sharedBytes = 0;
   std::vector<cuda::Address> arguments;
+  /// In place of the arguments, where the kernel has a parameter list.
+  std::vector<CudaParameter> parameters;
   std::optional<cuda::Gemm> gemm;
   // Copy, Fill
   cuda::Address target = 0, source = 0;
@@ -81,6 +84,7 @@ private:
   std::unique_ptr<cuda::CublasLt> blas;
   std::vector<cuda::Function> functions;
   std::vector<Library> library;
+  CudaParameters parameters;
   std::map<uint32_t, std::string> collectiveNames;
   /// Tables in the making; a segmented operation's arguments are offsets here.
   std::vector<std::byte> tableBytes;

@@ -48,6 +48,38 @@ enum FunctionAttribute : int {
   maxDynamicSharedBytes = 8,
 };
 
+/// CUlaunchAttribute, CUlaunchConfig: "Data types used by CUDA driver". Of the
+/// attribute's value only what is used here.
+struct LaunchAttribute {
+  int id;
+  char padding[4];
+  union {
+    struct {
+      unsigned x, y, z;
+    } clusterDim;
+    int programmaticStreamSerialization;
+    char bytes[64];
+  };
+};
+struct LaunchConfig {
+  unsigned gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes;
+  StreamHandle stream;
+  LaunchAttribute *attributes;
+  unsigned attributeCount;
+};
+
+/// CUlaunchAttributeID.
+inline constexpr int launchClusterDimension = 4,
+                     launchProgrammaticStreamSerialization = 6;
+
+/// CUtensorMap, and what describes one: CUtensorMapDataType,
+/// CUtensorMapL2promotion. CUtensorMapSwizzle counts 0, 32, 64 and 128 bytes.
+struct alignas(64) TensorMap {
+  unsigned long long opaque[16];
+};
+inline constexpr int tensorMapFloat32 = 7, tensorMapBFloat16 = 9;
+inline constexpr int tensorMapPromote256 = 3;
+
 /// CUstream_flags, CUevent_flags, CUstreamCaptureMode, CUjit_option.
 inline constexpr unsigned streamNonBlocking = 1;
 inline constexpr unsigned eventDefault = 0, eventDisableTiming = 2;
@@ -81,6 +113,12 @@ inline constexpr int jitErrorLog = 5, jitErrorLogBytes = 6;
   X(launchKernel, "cuLaunchKernel",                                            \
     (Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,     \
      unsigned, StreamHandle, void **, void **))                                \
+  X(launchKernelEx, "cuLaunchKernelEx",                                        \
+    (const LaunchConfig *, Function, void **, void **))                        \
+  /* Tensor map object management */                                           \
+  X(tensorMapEncodeTiled, "cuTensorMapEncodeTiled",                            \
+    (TensorMap *, int, unsigned, void *, const uint64_t *, const uint64_t *,   \
+     const unsigned *, const unsigned *, int, int, int, int))                  \
   /* Memory management */                                                      \
   X(memGetInfo, "cuMemGetInfo_v2", (size_t *, size_t *))                       \
   X(memAlloc, "cuMemAlloc_v2", (Address *, size_t))                            \
