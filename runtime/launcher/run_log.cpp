@@ -79,25 +79,24 @@ std::string RunLog::header() const {
   return json.dump();
 }
 
-Status RunLog::step(int64_t step, const StepMetrics &metrics, double rate,
-                    double milliseconds) {
+Status RunLog::step(int64_t step, const StepMetrics &metrics, double rate) {
   Json json;
   json["step"] = step;
   json["loss"] = metrics.loss; // nlohmann writes null unless finite
   if (metrics.gradNorm)
     json["grad_norm"] = *metrics.gradNorm;
   json["lr"] = rate;
-  json["step_ms"] = std::round(milliseconds * 1e3) / 1e3;
+  json["step_ms"] = std::round(metrics.milliseconds * 1e3) / 1e3;
   if (run.plan().summary) {
     const artifact::SummaryT &summary = *run.plan().summary;
     bool tokens = summary.tokens_per_step > 0;
     int64_t count = tokens ? summary.tokens_per_step : run.plan().global_batch;
     json[tokens ? "tokens_per_s" : "samples_per_s"] =
-        std::round(double(count) / milliseconds * 1e4) / 10;
+        std::round(double(count) / metrics.milliseconds * 1e4) / 10;
   }
   std::string line = json.dump();
   run.setLastLine(line);
-  progress(step, metrics, rate, milliseconds);
+  progress(step, metrics, rate);
   return writeLine(line);
 }
 
@@ -123,13 +122,15 @@ static std::string clockText(double seconds) {
   return text;
 }
 
-void RunLog::progress(int64_t step, const StepMetrics &metrics, double rate,
-                      double milliseconds) {
+void RunLog::progress(int64_t step, const StepMetrics &metrics, double rate) {
   if (run.world().rank != 0)
     return;
-  meanMilliseconds = meanMilliseconds
-                         ? 0.9 * meanMilliseconds + 0.1 * milliseconds
-                         : milliseconds;
+  // The mean of the steps so far, later of about the last ten. The first step,
+  // which touches memory for the first time, counts only until there is
+  // another.
+  double share = stepsTimed < 2 ? 1.0 : std::max(0.1, 1.0 / double(stepsTimed));
+  meanMilliseconds += share * (metrics.milliseconds - meanMilliseconds);
+  ++stepsTimed;
   int64_t total = run.totalSteps();
   int64_t every = std::max<int64_t>(1, total / 20);
   if (!terminal && step % every && step + 1 != total)
@@ -145,7 +146,8 @@ void RunLog::progress(int64_t step, const StepMetrics &metrics, double rate,
       line, sizeof(line),
       "step %lld/%lld  loss %.4f%s  lr %.3g  %.1f ms  %.0f %s/s  ETA %s",
       static_cast<long long>(step), static_cast<long long>(total), metrics.loss,
-      norm, rate, milliseconds, perSecond, tokens ? "tokens" : "samples",
+      norm, rate, metrics.milliseconds, perSecond,
+      tokens ? "tokens" : "samples",
       clockText(double(total - step - 1) * meanMilliseconds / 1e3).c_str());
   if (terminal) {
     printf("\r%s\033[K", line);

@@ -17,8 +17,7 @@ public:
                                                 Run &run);
   ~RunLog();
 
-  Status step(int64_t step, const StepMetrics &metrics, double rate,
-              double milliseconds);
+  Status step(int64_t step, const StepMetrics &metrics, double rate);
   Status validation(int64_t step, double loss);
   /// A line for people, by rank 0.
   void say(const std::string &line);
@@ -29,13 +28,13 @@ private:
   Status openFile(const std::string &path);
   Status writeLine(const std::string &line);
   std::string header() const;
-  void progress(int64_t step, const StepMetrics &metrics, double rate,
-                double milliseconds);
+  void progress(int64_t step, const StepMetrics &metrics, double rate);
 
   const RunOptions &options;
   Run &run;
   std::vector<std::pair<std::string, FILE *>> files;
   double meanMilliseconds = 0;
+  int64_t stepsTimed = 0;
   bool terminal = false, progressShown = false;
 };
 
