@@ -147,7 +147,7 @@ void HostExecutor::resolveCollective(const artifact::CollectiveStartT &start,
   }
 }
 
-Status HostExecutor::start(const artifact::ProgramT &program) {
+Status HostExecutor::start(const artifact::ProgramT &program, int64_t) {
   return execute(programs[&program], 0);
 }
 

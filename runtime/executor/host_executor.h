@@ -23,15 +23,16 @@ public:
   create(const ArtifactReader &artifact, const Arena &arena,
          Collectives &collectives);
 
-  std::byte *place(const artifact::ProgramT &, int64_t offset) override {
+  std::byte *place(const artifact::ProgramT &, int64_t offset,
+                   int64_t) override {
     return arena.at<std::byte>(offset);
   }
   bool copiesAhead() const override { return false; }
-  Status stage(const artifact::ProgramT &) override {
+  Status stage(const artifact::ProgramT &, int64_t) override {
     return Status::success();
   }
-  /// Runs the program from start to end.
-  Status start(const artifact::ProgramT &program) override;
+  /// Runs the program from start to end; `runs` is 1.
+  Status start(const artifact::ProgramT &program, int64_t runs) override;
   Status finish() override { return Status::success(); }
 
 private:

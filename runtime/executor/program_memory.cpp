@@ -89,14 +89,14 @@ std::vector<PlacedRange> scalarRanges(const artifact::PlanT &plan,
 void ProgramMemory::layOut(const artifact::PlanT &plan,
                            const artifact::ProgramT &program) {
   auto put = [&](std::vector<PlacedRange> &list, PlacedRange range) {
-    range.place = hostBytes;
-    hostBytes += (range.bytes + 255) / 256 * 256;
+    range.place = slotBytes;
+    slotBytes += (range.bytes + 255) / 256 * 256;
     places[range.offset] = range.place;
     list.push_back(range);
   };
   for (const auto &input : program.inputs)
     put(inputs, {input->offset, input->bytes, 0});
-  inputBytes = hostBytes;
+  inputBytes = slotBytes;
   for (const PlacedRange &range : scalarRanges(plan, program))
     put(scalars, range);
   for (const auto &scalar : program.scalars)
@@ -106,39 +106,55 @@ void ProgramMemory::layOut(const artifact::PlanT &plan,
 
 StatusOr<ProgramMemory> ProgramMemory::create(const artifact::PlanT &plan,
                                               const artifact::ProgramT &program,
-                                              cuda::CudaDevice &device) {
+                                              cuda::CudaDevice &device,
+                                              int64_t slots) {
   ProgramMemory memory(device);
+  memory.slots = slots;
   memory.layOut(plan, program);
   const cuda::Gpu &gpu = device.gpu();
+  int64_t hostBytes = slots * memory.slotBytes;
   LOCKSTEP_ASSIGN_OR_RETURN(memory.host,
-                            cuda::PinnedBuffer::create(gpu, memory.hostBytes));
-  std::fill_n(memory.host.data(), memory.hostBytes, std::byte{0});
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      memory.staging,
-      cuda::Buffer::create(gpu, memory.inputBytes, "inputs copied ahead"));
+                            cuda::PinnedBuffer::create(gpu, hostBytes));
+  std::fill_n(memory.host.data(), hostBytes, std::byte{0});
+  auto makeBuffer = [&] {
+    return cuda::Buffer::create(gpu, slots * memory.inputBytes,
+                                "inputs copied ahead");
+  };
+  LOCKSTEP_ASSIGN_OR_RETURN(memory.staging, makeBuffer());
+  if (slots > 1) {
+    LOCKSTEP_ASSIGN_OR_RETURN(memory.taken, makeBuffer());
+  }
   LOCKSTEP_ASSIGN_OR_RETURN(memory.copied, cuda::Event::create(gpu, false));
-  LOCKSTEP_ASSIGN_OR_RETURN(memory.taken, cuda::Event::create(gpu, false));
+  LOCKSTEP_ASSIGN_OR_RETURN(memory.free, cuda::Event::create(gpu, false));
   return memory;
 }
 
-std::byte *ProgramMemory::place(int64_t offset) const {
+/// The inputs of all slots lie together, so that they are copied as one.
+int64_t ProgramMemory::placeOf(int64_t place, int64_t slot) const {
+  if (place < inputBytes)
+    return slot * inputBytes + place;
+  return slots * inputBytes + slot * (slotBytes - inputBytes) +
+         (place - inputBytes);
+}
+
+std::byte *ProgramMemory::place(int64_t offset, int64_t slot) const {
   auto next = places.upper_bound(offset);
   if (next == places.begin())
     return nullptr;
   --next;
-  return host.data() + next->second + (offset - next->first);
+  return host.data() + placeOf(next->second + (offset - next->first), slot);
 }
 
-Status ProgramMemory::stage(cuda::StreamHandle copies) {
+Status ProgramMemory::stage(cuda::StreamHandle copies, int64_t runs) {
   const cuda::Driver &api = device->gpu().driver();
   if (everTaken)
     LOCKSTEP_RETURN_IF_ERROR(
-        api.check(api.streamWaitEvent(copies, taken.handle(), 0),
+        api.check(api.streamWaitEvent(copies, free.handle(), 0),
                   "waiting to copy inputs"));
   if (inputBytes)
     LOCKSTEP_RETURN_IF_ERROR(
         api.check(api.memcpyHtoDAsync(staging.address(), host.data(),
-                                      size_t(inputBytes), copies),
+                                      size_t(runs * inputBytes), copies),
                   "copying inputs to the GPU"));
   staged = true;
   return api.check(api.eventRecord(copied.handle(), copies),
@@ -146,22 +162,43 @@ Status ProgramMemory::stage(cuda::StreamHandle copies) {
 }
 
 Status ProgramMemory::takeInputs(cuda::StreamHandle copies,
-                                 cuda::StreamHandle compute) {
+                                 cuda::StreamHandle compute, int64_t runs) {
   const cuda::Driver &api = device->gpu().driver();
   if (!staged)
-    LOCKSTEP_RETURN_IF_ERROR(stage(copies));
+    LOCKSTEP_RETURN_IF_ERROR(stage(copies, runs));
   staged = false;
   LOCKSTEP_RETURN_IF_ERROR(api.check(
       api.streamWaitEvent(compute, copied.handle(), 0), "waiting for inputs"));
+  if (slots == 1)
+    LOCKSTEP_RETURN_IF_ERROR(moveInputs(staging.address(), compute));
+  else if (inputBytes)
+    LOCKSTEP_RETURN_IF_ERROR(
+        api.check(api.memcpyDtoDAsync(taken.address(), staging.address(),
+                                      size_t(runs * inputBytes), compute),
+                  "moving inputs"));
+  everTaken = true;
+  return api.check(api.eventRecord(free.handle(), compute), "moving inputs");
+}
+
+Status ProgramMemory::moveInputs(cuda::Address from,
+                                 cuda::StreamHandle compute) const {
+  const cuda::Driver &api = device->gpu().driver();
   for (const PlacedRange &input : inputs)
     if (input.bytes)
-      LOCKSTEP_RETURN_IF_ERROR(api.check(
-          api.memcpyDtoDAsync(device->at(input.offset),
-                              staging.address() + cuda::Address(input.place),
-                              size_t(input.bytes), compute),
-          "moving inputs"));
-  everTaken = true;
-  return api.check(api.eventRecord(taken.handle(), compute), "moving inputs");
+      LOCKSTEP_RETURN_IF_ERROR(
+          api.check(api.memcpyDtoDAsync(device->at(input.offset),
+                                        from + cuda::Address(input.place),
+                                        size_t(input.bytes), compute),
+                    "moving inputs"));
+  return Status::success();
+}
+
+Status ProgramMemory::moveInputs(cuda::StreamHandle compute,
+                                 int64_t slot) const {
+  if (slots == 1)
+    return Status::success();
+  return moveInputs(taken.address() + cuda::Address(slot * inputBytes),
+                    compute);
 }
 
 Status ProgramMemory::waitForHost() const {
@@ -170,23 +207,27 @@ Status ProgramMemory::waitForHost() const {
                    "copying inputs to the GPU");
 }
 
-Status ProgramMemory::writeScalars(cuda::StreamHandle compute) const {
+Status ProgramMemory::writeScalars(cuda::StreamHandle compute,
+                                   int64_t slot) const {
   const cuda::Driver &api = device->gpu().driver();
   for (const PlacedRange &range : scalars)
-    LOCKSTEP_RETURN_IF_ERROR(api.check(
-        api.memcpyHtoDAsync(device->at(range.offset), host.data() + range.place,
-                            size_t(range.bytes), compute),
-        "copying scalars to the GPU"));
+    LOCKSTEP_RETURN_IF_ERROR(
+        api.check(api.memcpyHtoDAsync(device->at(range.offset),
+                                      host.data() + placeOf(range.place, slot),
+                                      size_t(range.bytes), compute),
+                  "copying scalars to the GPU"));
   return Status::success();
 }
 
-Status ProgramMemory::readMetrics(cuda::StreamHandle compute) const {
+Status ProgramMemory::readMetrics(cuda::StreamHandle compute,
+                                  int64_t slot) const {
   const cuda::Driver &api = device->gpu().driver();
   for (const PlacedRange &range : metrics)
-    LOCKSTEP_RETURN_IF_ERROR(api.check(
-        api.memcpyDtoHAsync(host.data() + range.place, device->at(range.offset),
-                            size_t(range.bytes), compute),
-        "copying metrics from the GPU"));
+    LOCKSTEP_RETURN_IF_ERROR(
+        api.check(api.memcpyDtoHAsync(host.data() + placeOf(range.place, slot),
+                                      device->at(range.offset),
+                                      size_t(range.bytes), compute),
+                  "copying metrics from the GPU"));
   return Status::success();
 }
 

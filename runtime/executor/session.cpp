@@ -111,6 +111,9 @@ Session::Session(const ArtifactReader &artifact,
 Session::~Session() = default;
 
 Status Session::openHost(int64_t arenaBytes, Collectives &collectives) {
+  if (options.stepsPerLaunch > 1)
+    return usageError("--steps-per-launch is for GPUs, but the artifact is not "
+                      "compiled for one");
   LOCKSTEP_ASSIGN_OR_RETURN(std::unique_ptr<HostDevice> host,
                             HostDevice::create(arenaBytes, options.poison));
   LOCKSTEP_ASSIGN_OR_RETURN(
@@ -134,8 +137,9 @@ Status Session::openGpu(int64_t arenaBytes) {
       gpuCollectives,
       NcclCollectives::connect(plan(), rank, *gpu, options.control));
   LOCKSTEP_ASSIGN_OR_RETURN(
-      executor, CudaExecutor::create(artifact, *opened, *gpuCollectives,
-                                     {options.allowJit, options.graph}));
+      executor, CudaExecutor::create(
+                    artifact, *opened, *gpuCollectives,
+                    {options.allowJit, options.graph, options.stepsPerLaunch}));
   device = std::move(opened);
   return Status::success();
 }
@@ -271,7 +275,8 @@ Status Session::draw(const artifact::TensorT &tensor) {
                      });
 }
 
-void Session::writeScalars(const artifact::ProgramT &program, int64_t step) {
+void Session::writeScalars(const artifact::ProgramT &program, int64_t step,
+                           int64_t run) {
   auto valueOf = [&](const std::string &name) {
     auto found = hyperparameters.values.find(name);
     return found == hyperparameters.values.end() ? 0.0 : found->second;
@@ -282,8 +287,8 @@ void Session::writeScalars(const artifact::ProgramT &program, int64_t step) {
     if (scalar->kind == artifact::ScalarKind::Metric)
       continue;
     if (scalar->kind == artifact::ScalarKind::Rng) {
-      auto *pairs =
-          reinterpret_cast<int64_t *>(executor->place(program, scalar->offset));
+      auto *pairs = reinterpret_cast<int64_t *>(
+          executor->place(program, scalar->offset, run));
       int64_t k = program.accumulation_steps;
       for (int64_t i = 0; i < scalar->count / 2; ++i) {
         pairs[2 * i] = int64_t(options.seed);
@@ -302,7 +307,8 @@ void Session::writeScalars(const artifact::ProgramT &program, int64_t step) {
     else if (name == "grad_clip" && value == 0)
       value = std::numeric_limits<float>::max(); // 0: no clipping
     for (int64_t i = 0; i < scalar->count; ++i)
-      store(executor->place(program, scalar->offset), scalar->dtype, i, value);
+      store(executor->place(program, scalar->offset, run), scalar->dtype, i,
+            value);
   }
 }
 
@@ -315,10 +321,11 @@ int64_t Session::coordinate(uint32_t communicator) const {
 }
 
 std::optional<double> Session::metric(const artifact::ProgramT &program,
-                                      const std::string &name) const {
+                                      const std::string &name,
+                                      int64_t run) const {
   for (const auto &scalar : program.scalars)
     if (scalar->kind == artifact::ScalarKind::Metric && scalar->name == name) {
-      const std::byte *value = executor->place(program, scalar->offset);
+      const std::byte *value = executor->place(program, scalar->offset, run);
       return scalar->dtype == artifact::DType::F64
                  ? *reinterpret_cast<const double *>(value)
                  : double(*reinterpret_cast<const float *>(value));
@@ -326,19 +333,23 @@ std::optional<double> Session::metric(const artifact::ProgramT &program,
   return std::nullopt;
 }
 
-Status Session::startStep(int64_t step) {
+Status Session::startSteps(int64_t first, int64_t count) {
   const artifact::ProgramT &program = *this->program("step");
-  writeScalars(program, step);
-  return executor->start(program);
+  for (int64_t run = 0; run < count; ++run)
+    writeScalars(program, first + run, run);
+  return executor->start(program, count);
 }
 
-StatusOr<StepMetrics> Session::finishStep() {
+StatusOr<std::vector<StepMetrics>> Session::finishSteps(int64_t count) {
   LOCKSTEP_RETURN_IF_ERROR(executor->finish());
   const artifact::ProgramT &program = *this->program("step");
-  StepMetrics metrics;
-  metrics.loss = metric(program, "loss").value_or(0);
-  metrics.gradNorm = metric(program, "grad_norm");
-  return metrics;
+  std::vector<StepMetrics> all;
+  for (int64_t run = 0; run < count; ++run) {
+    StepMetrics &metrics = all.emplace_back();
+    metrics.loss = metric(program, "loss", run).value_or(0);
+    metrics.gradNorm = metric(program, "grad_norm", run);
+  }
+  return all;
 }
 
 StatusOr<double> Session::evaluate() {
@@ -346,10 +357,10 @@ StatusOr<double> Session::evaluate() {
   if (!program)
     return inputError("the artifact has no evaluation program")
         .at(artifact.path());
-  writeScalars(*program, 0);
+  writeScalars(*program, 0, 0);
   LOCKSTEP_RETURN_IF_ERROR(executor->start(*program));
   LOCKSTEP_RETURN_IF_ERROR(executor->finish());
-  return metric(*program, "loss").value_or(0);
+  return metric(*program, "loss", 0).value_or(0);
 }
 
 } // namespace lockstep::runtime

@@ -33,12 +33,13 @@ struct Hyperparameters {
 };
 
 struct SessionOptions {
-  uint64_t seed = 0;       ///< of weights and dropout
-  std::string weightsPath; ///< file or folder of external weights
-  bool poison = false;     ///< fill the arena with NaN first
-  int localRank = 0;       ///< chooses the GPU, modulo those that there are
-  bool allowJit = false;   ///< the driver may compile PTX
-  bool graph = true;       ///< CUDA graphs
+  uint64_t seed = 0;          ///< of weights and dropout
+  std::string weightsPath;    ///< file or folder of external weights
+  bool poison = false;        ///< fill the arena with NaN first
+  int localRank = 0;          ///< chooses the GPU, modulo those that there are
+  bool allowJit = false;      ///< the driver may compile PTX
+  bool graph = true;          ///< CUDA graphs
+  int64_t stepsPerLaunch = 1; ///< the most; GPUs only
   /// Exchanges NCCL's ids; null for a single rank.
   ControlClient *control = nullptr;
 };
@@ -47,6 +48,7 @@ struct SessionOptions {
 struct StepMetrics {
   double loss = 0;
   std::optional<double> gradNorm;
+  double milliseconds = 0; ///< its share of a launch, batch reading included
 };
 
 class Session {
@@ -60,20 +62,21 @@ public:
   /// Gives every persistent tensor its first value: weights, or drawn.
   Status initialize();
 
-  /// Starts the step program on the inputs that were written to their places.
-  Status startStep(int64_t step);
-  /// Waits for it.
-  StatusOr<StepMetrics> finishStep();
+  /// Starts steps `first`, `first` + 1, ... in one launch, on the inputs that
+  /// were written to their places.
+  Status startSteps(int64_t first, int64_t count = 1);
+  /// Waits for them.
+  StatusOr<std::vector<StepMetrics>> finishSteps(int64_t count = 1);
   /// Runs the evaluation program; the loss.
   StatusOr<double> evaluate();
 
   const artifact::PlanT &plan() const { return artifact.plan(); }
   /// Null when the plan has no such program.
   const artifact::ProgramT *program(const std::string &name) const;
-  /// Where the inputs of a program are written before it runs.
+  /// Where the inputs of run `run` of the next launch of a program are written.
   std::byte *place(const artifact::ProgramT &program,
-                   const artifact::InputT &input) const {
-    return executor->place(program, input.offset);
+                   const artifact::InputT &input, int64_t run = 0) const {
+    return executor->place(program, input.offset, run);
   }
   Device &deviceOf() const { return *device; }
   Executor &executorOf() const { return *executor; }
@@ -91,11 +94,12 @@ private:
   Status draw(const artifact::TensorT &tensor);
   Status openHost(int64_t arenaBytes, Collectives &collectives);
   Status openGpu(int64_t arenaBytes);
-  void writeScalars(const artifact::ProgramT &program, int64_t step);
+  void writeScalars(const artifact::ProgramT &program, int64_t step,
+                    int64_t run);
   /// This rank's place in its group of a communicator.
   int64_t coordinate(uint32_t communicator) const;
   std::optional<double> metric(const artifact::ProgramT &program,
-                               const std::string &name) const;
+                               const std::string &name, int64_t run) const;
 
   const ArtifactReader &artifact;
   Hyperparameters hyperparameters;

@@ -1,6 +1,8 @@
 #include "runtime/launcher/run.h"
 #include "runtime/comm/gloo_collectives.h"
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <unistd.h>
 
@@ -13,6 +15,7 @@ std::string comparableFlags(const RunOptions &options) {
       " eval-steps=" + std::to_string(options.evaluateSteps) +
       " checkpoint-every=" + std::to_string(options.checkpointEvery) +
       " resume=" + (options.resume ? "yes" : "no") +
+      " steps-per-launch=" + std::to_string(options.stepsPerLaunch) +
       " shuffle=" + (options.shuffle ? "yes" : "no") +
       " data-dtype=" + std::string(dtypeName(options.tokenType));
   if (options.seed)
@@ -171,6 +174,7 @@ Status Run::openSession() {
   sessionOptions.localRank = place.localRank;
   sessionOptions.allowJit = options.allowJit;
   sessionOptions.graph = options.graph;
+  sessionOptions.stepsPerLaunch = options.stepsPerLaunch;
   sessionOptions.control = control.get();
   LOCKSTEP_ASSIGN_OR_RETURN(model, Session::create(*reader, *collectives,
                                                    std::move(hyperparameters),
@@ -291,38 +295,63 @@ Status Run::chooseSteps() {
   return Status::success();
 }
 
-Status Run::fill(DataSource &source, int64_t batch, const char *name) {
+Status Run::fill(DataSource &source, int64_t first, int64_t count,
+                 const char *name) {
   const artifact::ProgramT &program = *model->program(name);
-  LOCKSTEP_RETURN_IF_ERROR(
-      source.fill(batch, [&](const artifact::InputT &input) {
-        return model->place(program, input);
-      }));
-  return model->executorOf().stage(program);
+  for (int64_t run = 0; run < count; ++run)
+    LOCKSTEP_RETURN_IF_ERROR(
+        source.fill(first + run, [&](const artifact::InputT &input) {
+          return model->place(program, input, run);
+        }));
+  return model->executorOf().stage(program, count);
 }
 
-/// While the device computes, the next batch is read and copied. What is wrong
-/// with it is told when its own step begins.
-void Run::fillAhead() {
-  if (!training || !model->executorOf().copiesAhead() || next + 1 >= total)
+/// Steps of the launch that begins with step `first`: as many as the user asked
+/// for, up to the next checkpoint or evaluation or the end.
+int64_t Run::launchSize(int64_t first) const {
+  int64_t count = options.stepsPerLaunch;
+  for (int64_t every : {options.checkpointEvery, options.evaluateEvery})
+    if (every > 0)
+      count = std::min(count, every - first % every);
+  return total > first ? std::min(count, total - first) : count;
+}
+
+/// While the device computes, the next batches are read and copied. What is
+/// wrong with them is told when their own launch begins.
+void Run::fillAhead(int64_t first) {
+  if (!training || !model->executorOf().copiesAhead() || first >= total)
     return;
-  filled = next + 1;
-  filledStatus = fill(*training, next + 1, "step");
+  filled = first;
+  filledStatus = fill(*training, first, launchSize(first), "step");
+}
+
+Status Run::launch() {
+  auto begin = std::chrono::steady_clock::now();
+  int64_t count = launchSize(next);
+  Status status;
+  if (training && filled != next)
+    status = fill(*training, next, count, "step");
+  else
+    status = filledStatus;
+  LOCKSTEP_RETURN_IF_ERROR(status);
+  LOCKSTEP_RETURN_IF_ERROR(model->startSteps(next, count));
+  fillAhead(next + count);
+  LOCKSTEP_ASSIGN_OR_RETURN(std::vector<StepMetrics> metrics,
+                            model->finishSteps(count));
+  std::chrono::duration<double, std::milli> time =
+      std::chrono::steady_clock::now() - begin;
+  for (StepMetrics &step : metrics)
+    step.milliseconds = time.count() / double(count);
+  done.assign(metrics.begin(), metrics.end());
+  return Status::success();
 }
 
 StatusOr<StepMetrics> Run::step() {
-  Status status;
-  if (training && filled != next)
-    status = fill(*training, next, "step");
-  else
-    status = filledStatus;
-  if (status.ok())
-    status = model->startStep(next);
-  if (!status.ok())
-    return fail(std::move(status));
-  fillAhead();
-  StatusOr<StepMetrics> metrics = model->finishStep();
-  if (!metrics.ok())
-    return fail(std::move(metrics).status());
+  if (done.empty())
+    if (Status status = launch(); !status.ok())
+      return fail(std::move(status));
+  StepMetrics metrics = done.front();
+  done.pop_front();
   ++next;
   reportedStep = next;
   return metrics;
@@ -338,7 +367,7 @@ StatusOr<double> Run::evaluate() {
     count = 10; // endless data
   double sum = 0;
   for (int64_t batch = 0; batch < count; ++batch) {
-    if (Status status = fill(*validation, batch, "eval"); !status.ok())
+    if (Status status = fill(*validation, batch, 1, "eval"); !status.ok())
       return fail(std::move(status));
     StatusOr<double> loss = model->evaluate();
     if (!loss.ok())
@@ -372,6 +401,8 @@ Status Run::saveWeights(const std::string &path) {
 Status Run::close() { return control ? control->leave() : Status::success(); }
 
 std::optional<int> Run::stopSignal(int received) {
+  if (!done.empty())
+    return std::nullopt;
   if (!control)
     return received ? std::optional<int>(received) : std::nullopt;
   if (received && !stopRequested) {

@@ -12,6 +12,7 @@
 #include "runtime/launcher/world.h"
 
 #include <atomic>
+#include <deque>
 
 namespace lockstep::runtime {
 
@@ -38,8 +39,9 @@ public:
   /// rank is named by the control server, which then ends this process.
   Status fail(Status status);
 
-  /// The signal because of which the run stops before the next step. All ranks
-  /// give the same answer. `received`: a signal this process got, or 0.
+  /// The signal because of which the run stops before the next step; never
+  /// amid the steps of a launch. All ranks give the same answer. `received`: a
+  /// signal this process got, or 0.
   std::optional<int> stopSignal(int received);
 
   /// The step that step() runs next; steps before it are done.
@@ -66,8 +68,11 @@ private:
   Status resumeOnFirstRank(CheckpointState &state);
   Status shareState(CheckpointState &state);
   Status shareTensor(const artifact::TensorT &tensor);
-  Status fill(DataSource &source, int64_t batch, const char *program);
-  void fillAhead();
+  Status fill(DataSource &source, int64_t first, int64_t count,
+              const char *program);
+  void fillAhead(int64_t first);
+  int64_t launchSize(int64_t first) const;
+  Status launch();
   Status chooseSteps();
 
   RunOptions options;
@@ -81,8 +86,9 @@ private:
   LastLines lastLines;
   std::string resumed;
   int64_t next = 0, total = 0;
-  int64_t filled = -1; ///< the step whose batch was written ahead
+  int64_t filled = -1; ///< the first step whose batch was written ahead
   Status filledStatus;
+  std::deque<StepMetrics> done; ///< of the launch before, not yet handed out
   uint64_t seed = 0;
   std::atomic<int64_t> reportedStep{0};
   std::atomic<Session *> reportedSession{nullptr};

@@ -40,8 +40,9 @@ struct RunOptions {
   std::string logFolder;
   bool profile = false;
   bool poison = false;
-  bool allowJit = false; ///< the GPU's driver may compile PTX
-  bool graph = true;     ///< CUDA graphs
+  bool allowJit = false;      ///< the GPU's driver may compile PTX
+  bool graph = true;          ///< CUDA graphs
+  int64_t stepsPerLaunch = 1; ///< in one CUDA graph
   int64_t hangSeconds = 600;
   int64_t joinSeconds = 300;
 

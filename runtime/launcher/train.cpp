@@ -51,12 +51,9 @@ private:
 
 Status Loop::oneStep() {
   int64_t step = run.nextStep();
-  auto begin = std::chrono::steady_clock::now();
   LOCKSTEP_ASSIGN_OR_RETURN(StepMetrics metrics, run.step());
-  std::chrono::duration<double, std::milli> time =
-      std::chrono::steady_clock::now() - begin;
   double rate = run.session().hyperparametersOf().learningRateAt(step);
-  LOCKSTEP_RETURN_IF_ERROR(log.step(step, metrics, rate, time.count()));
+  LOCKSTEP_RETURN_IF_ERROR(log.step(step, metrics, rate));
   if (!std::isfinite(metrics.loss)) {
     std::string value = std::isnan(metrics.loss) ? "not a number" : "infinite";
     return run.fail(

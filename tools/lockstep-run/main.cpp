@@ -151,6 +151,11 @@ void addFlags(CLI::App &app, RunOptions &options, RawFlags &raw) {
   app.add_flag("--allow-jit", options.allowJit,
                "let the GPU's driver compile an artifact that has PTX only")
       ->group("GPU");
+  app.add_option("--steps-per-launch", options.stepsPerLaunch,
+                 "steps in one CUDA graph, which then runs without the host; "
+                 "checkpoints, evaluations and stops come between launches")
+      ->check(CLI::PositiveNumber)
+      ->group("GPU");
   app.add_flag("--no-graph", raw.noGraph,
                "run kernel after kernel instead of one CUDA graph, so that an "
                "error names its kernel")

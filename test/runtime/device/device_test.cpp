@@ -89,17 +89,59 @@ TEST_CASE("inputs and scalars reach a program, metrics return, step by step") {
     for (int step = 0; step < 4; ++step) {
       session->hyperparametersOf().values["lr"] = step + 0.5;
       INFO("step " << step << ", graph " << graph);
-      REQUIRE(session->startStep(step).ok());
+      REQUIRE(session->startSteps(step).ok());
       if (executor.copiesAhead())
         fill(float(step + 2)); // while the step may still run
-      auto metrics = session->finishStep();
+      auto metrics = session->finishSteps();
       REQUIRE(metrics.ok());
       if (!executor.copiesAhead())
         fill(float(step + 2));
-      CHECK(metrics->loss == 999 * (step + 1) * (step + 0.5));
+      CHECK(metrics->front().loss == 999 * (step + 1) * (step + 0.5));
       CHECK(session.read<float>(out, elementCount) ==
             ramp(float((step + 1) * (step + 0.5))));
     }
+  }
+}
+
+TEST_CASE("several runs of a launch have inputs, scalars and metrics each") {
+  PlanBuilder plan;
+  int64_t x = plan.allocate(elementCount * 4), one = plan.allocate(4),
+          rng = plan.allocate(16), sum = plan.allocate(elementCount * 4);
+  plan.input("x", x);
+  plan.scalar("one", ScalarKind::Hyperparameter, one);
+  plan.scalar("rng", ScalarKind::Rng, rng);
+  plan.program().scalars.back()->dtype = artifact::DType::I64;
+  plan.program().scalars.back()->count = 2;
+  plan.scalar("loss", ScalarKind::Metric, sum + 4);
+  uint32_t accumulate = plan.generated("accumulate");
+  plan.add(plan.launch(accumulate, {plan.at(x), plan.at(sum)}));
+  int64_t runs = deviceKind == "cuda" ? 3 : 1;
+  for (bool graph : {true, false}) {
+    SessionOptions options;
+    options.stepsPerLaunch = runs;
+    options.graph = graph;
+    TestSession session(plan, options);
+    const artifact::ProgramT &program = *session->program("step");
+    float expected = 0;
+    // Twice as many as asked for, then fewer: another graph.
+    for (int64_t first : {int64_t(0), runs, 2 * runs}) {
+      int64_t count = first < 2 * runs ? runs : 1;
+      for (int64_t run = 0; run < count; ++run) {
+        std::vector<float> values = ramp(float(first + run + 1));
+        std::memcpy(session->place(program, *program.inputs[0], run),
+                    values.data(), values.size() * 4);
+      }
+      REQUIRE(session->executorOf().stage(program, count).ok());
+      REQUIRE(session->startSteps(first, count).ok());
+      auto metrics = session->finishSteps(count);
+      REQUIRE(metrics.ok());
+      for (int64_t run = 0; run < count; ++run) {
+        expected += float(first + run + 1);
+        CHECK((*metrics)[size_t(run)].loss == expected);
+      }
+      CHECK(session.read<int64_t>(rng, 2)[1] == first + count - 1);
+    }
+    CHECK(session.read<float>(sum, elementCount) == ramp(expected));
   }
 }
 

@@ -163,10 +163,10 @@ TestSession::~TestSession() {
 }
 
 StepMetrics TestSession::step(int64_t number) {
-  require(session->startStep(number));
-  auto metrics = session->finishStep();
+  require(session->startSteps(number));
+  auto metrics = session->finishSteps();
   require(metrics.status());
-  return *metrics;
+  return metrics->front();
 }
 
 std::vector<float> ramp(float factor, int64_t count) {
