@@ -38,7 +38,7 @@ def FuseSplitReductionsPass : Pass<"lockstep-fuse-split-reductions", "::mlir::Mo
   }];
   let dependentDialects = ["::lockstep::train::TrainDialect", "::lockstep::plan::PlanDialect"];
   let options = [Option<"threshold", "threshold", "int64_t", "16384", "Most elements that one reduction to an element combines in one step">,
-                 Option<"columnBlocks", "column-blocks", "int64_t", "0", "Blocks of 32 columns that a reduction should have for a GPU, counting each piece of a column; 0: columns stay whole">];
+                 Option<"columnBlocks", "column-blocks", "int64_t", "0", "Blocks of 128 columns that a reduction should have for a GPU, counting each piece of a column; 0: columns stay whole">];
 }
 
 def FuseLayoutsPass : Pass<"lockstep-fuse-layouts", "::mlir::ModuleOp"> {
@@ -48,6 +48,17 @@ def FuseLayoutsPass : Pass<"lockstep-fuse-layouts", "::mlir::ModuleOp"> {
     other uses see it through the inverse views, which their kernels fold into strides. Example: test/fuse/layouts.mlir.
   }];
   let dependentDialects = ["::lockstep::train::TrainDialect"];
+}
+
+def FuseEpiloguesPass : Pass<"lockstep-fuse-epilogues", "::mlir::ModuleOp"> {
+  let summary = "Moves pointwise work behind bf16 products into the products' kernels";
+  let description = [{
+    For targets whose product kernels have epilogues (ProductEpilogue.h): a row added, an activation, with its input saved where a derivative
+    needs it, the product with an activation's derivative, a residual added, sums stored as f32 where those are read from memory. The
+    kernel holds the operations; conversions in their midst no longer round, and what also read the sums now reads them rounded to bf16. Biases are
+    rounded to bf16, as torch.autocast does. Sizes that tensor copies cannot move (16 bytes) stay as they are. Example: test/fuse/epilogues.mlir.
+  }];
+  let dependentDialects = ["::lockstep::train::TrainDialect", "::lockstep::plan::PlanDialect"];
 }
 
 def FuseKernelsPass : Pass<"lockstep-fuse-kernels", "::mlir::ModuleOp"> {

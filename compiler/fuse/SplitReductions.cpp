@@ -83,7 +83,7 @@ static void splitReduce(train::ReduceOp op, int64_t threshold) {
 }
 
 /// Columns that one block of a GPU's threads takes (emit/nvptx/ColumnGrid.cpp).
-static constexpr int64_t kColumnsPerBlock = 32;
+static constexpr int64_t kColumnsPerBlock = 128;
 /// Rows that are worth a block.
 static constexpr int64_t kLeastRows = 128;
 

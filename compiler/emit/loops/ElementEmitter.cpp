@@ -34,15 +34,16 @@ bool LoopShapes::refine(const std::map<std::pair<int, int>, int64_t> &splits) {
 }
 
 ElementEmitter::ElementEmitter(OpBuilder *builder, Location loc,
-                               LoopShapes &shapes, IndexWidth width)
+                               LoopShapes &shapes, const ScalarModel &model)
     : shapes(shapes), builder(builder), loc(loc),
-      indexType(IntegerType::get(loc.getContext(), unsigned(width))) {
+      indexType(
+          IntegerType::get(loc.getContext(), unsigned(model.indexWidth))) {
   levels.push_back(std::make_unique<Level>());
   if (!builder)
     return;
   levels.back()->block = builder->getInsertionBlock();
   levels.back()->point = builder->getInsertionPoint();
-  scalar = std::make_unique<ScalarBuilder>(*builder, loc);
+  scalar = std::make_unique<ScalarBuilder>(*builder, loc, model.hardware);
 }
 
 //===----------------------------------------------------------------------===//

@@ -62,6 +62,12 @@ struct Buffer {
 /// has fewer than 2^31 elements, and are what a GPU divides fast.
 enum class IndexWidth { I32 = 32, I64 = 64 };
 
+/// What code for scalars may use on a target.
+struct ScalarModel {
+  IndexWidth indexWidth = IndexWidth::I64;
+  Hardware hardware;
+};
+
 class ElementEmitter {
 public:
   using Value = mlir::Value;
@@ -73,7 +79,7 @@ public:
   /// `builder` stands in the entry block of the kernel's function, before its
   /// terminator, or is null while planning.
   ElementEmitter(mlir::OpBuilder *builder, mlir::Location loc,
-                 LoopShapes &shapes, IndexWidth width = IndexWidth::I64);
+                 LoopShapes &shapes, const ScalarModel &model = {});
 
   bool isPlanning() const { return !builder; }
 

@@ -35,12 +35,13 @@ LogicalResult emit::checkOperations(plan::KernelOp kernel) {
 }
 
 LogicalResult
-emit::planLoops(plan::KernelOp kernel, LoopShapes &shapes, IndexWidth width,
+emit::planLoops(plan::KernelOp kernel, LoopShapes &shapes,
+                const ScalarModel &model,
                 llvm::function_ref<LogicalResult(KernelFunction)> emitItems) {
   // Each pass splits loops further; a split's size divides a loop, so that this
   // ends.
   for (;;) {
-    ElementEmitter planner(nullptr, kernel.getLoc(), shapes, width);
+    ElementEmitter planner(nullptr, kernel.getLoc(), shapes, model);
     KernelFunction function{kernel, planner, {}};
     for (BlockArgument argument : kernel.getBlock().getArguments())
       planner.bind(argument, {{}, getElementTypeOrSelf(argument.getType())});
@@ -79,7 +80,7 @@ FailureOr<KernelShape> emit::buildKernelFunction(plan::KernelOp kernel,
     return failure();
   Location loc = kernel.getLoc();
   LoopShapes shapes;
-  if (failed(planLoops(kernel, shapes, IndexWidth::I64,
+  if (failed(planLoops(kernel, shapes, ScalarModel(),
                        [&](KernelFunction function) {
                          HostFunction host{function, {}, {}};
                          return LogicalResult(emitItems(host));

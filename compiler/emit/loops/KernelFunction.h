@@ -59,7 +59,7 @@ mlir::LogicalResult checkOperations(plan::KernelOp kernel);
 /// Splits the loops of `shapes` until `emitItems`, which emits the kernel with
 /// a planning emitter, asks for no further split.
 mlir::LogicalResult
-planLoops(plan::KernelOp kernel, LoopShapes &shapes, IndexWidth width,
+planLoops(plan::KernelOp kernel, LoopShapes &shapes, const ScalarModel &model,
           llvm::function_ref<mlir::LogicalResult(KernelFunction)> emitItems);
 
 /// Emits the items of one kind of host kernel; called several times for

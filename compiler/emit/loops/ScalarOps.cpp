@@ -115,8 +115,12 @@ static Value emitFloat(ScalarBuilder &b, Operation *op, Value x, Value y) {
       .Case<TanhOp>([&](auto) { return emitTanh(b, x); })
       .Case<LogisticOp>([&](auto) { return emitLogistic(b, x); })
       .Case<SqrtOp>([&](auto) { return b.sqrt(x); })
-      .Case<RsqrtOp>(
-          [&](auto) { return b.div(b.constant(x.getType(), 1.0), b.sqrt(x)); })
+      .Case<RsqrtOp>([&](auto) {
+        Value one = b.constant(x.getType(), 1.0);
+        return b.approximates(x.getType())
+                   ? b.approximateDiv(one, b.approximateSqrt(x))
+                   : b.div(one, b.sqrt(x));
+      })
       .Case<SineOp>([&](auto) { return emitSine(b, x); })
       .Case<CosineOp>([&](auto) { return emitCosine(b, x); })
       .Case<TanOp>([&](auto) { return emitTan(b, x); })

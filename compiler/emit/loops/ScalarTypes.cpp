@@ -32,6 +32,8 @@ static Value fromBF16Bits(ScalarBuilder &b, Value bits) {
 }
 
 static Value toBF16Bits(ScalarBuilder &b, Value value) {
+  if (b.hardware.roundsToBF16)
+    return b.bits(b.create<arith::TruncFOp>(b.builder.getBF16Type(), value));
   Type i32 = b.builder.getI32Type(), i16 = b.builder.getI16Type();
   Value bits = b.bits(value);
   Value odd = b.create<arith::AndIOp>(

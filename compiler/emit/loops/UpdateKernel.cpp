@@ -13,9 +13,9 @@ using namespace lockstep::emit;
 
 static Type widen(Type type) {
   auto tensor = cast<RankedTensorType>(type);
-  return tensor.getRank() == 0
-             ? type
-             : Type(RankedTensorType::get({kUpdateSize}, tensor.getElementType()));
+  return tensor.getRank() == 0 ? type
+                               : Type(RankedTensorType::get(
+                                     {kUpdateSize}, tensor.getElementType()));
 }
 
 void emit::widenUpdate(plan::KernelOp kernel) {

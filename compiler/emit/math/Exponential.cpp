@@ -47,8 +47,24 @@ static Value clamp(ScalarBuilder &b, Value x, double low, double high) {
   return b.select(b.compare(FP::OGT, x, hi), hi, x);
 }
 
+/// With the hardware's 2^t: t = x log2 e in rounded form, and e^x = 2^t (1 + d
+/// ln 2) for what rounding left out, d.
+static Value exponentialByHardware(ScalarBuilder &b, Value x) {
+  constexpr double log2E = 1.44269504088896340736,
+                   ln2 = 0.693147180559945309417;
+  Value factor = b.constant(x.getType(), log2E);
+  Value t = b.mul(x, factor);
+  Value power = b.exp2(t);
+  Value left = b.fma(x, factor, b.neg(t));
+  Value corrected = b.fma(power, b.mul(left, ln2), power);
+  // Near the ends, infinite and not a number: as it is.
+  return b.select(b.compare(FP::OLT, b.abs(t), 125.0), corrected, power);
+}
+
 Value lockstep::emit::emitExp(ScalarBuilder &b, Value x) {
   Type type = x.getType();
+  if (b.approximates(type))
+    return exponentialByHardware(b, x);
   x = type.isF64() ? clamp(b, x, -746, 710) : clamp(b, x, -104, 89);
   Reduced reduced = reduceExponential(b, x);
   // In two steps, since 2^n may be subnormal or one above the largest power.
@@ -73,7 +89,25 @@ Value lockstep::emit::emitExpMinusOne(ScalarBuilder &b, Value x) {
   return b.select(tiny, x, result);
 }
 
+/// With the hardware's 2^t: below a bound x + x^3 q(x^2) (Chebyshev fit), above
+/// it 1 - 2 / (e^(2 |x|) + 1).
+static Value tanhByHardware(ScalarBuilder &b, Value x) {
+  Type type = x.getType();
+  Value a = b.abs(x), square = b.mul(x, x);
+  Value q = b.polynomial(square, {-3.3333324720e-01, 1.3332660109e-01,
+                                  -5.3844500849e-02, 2.0988040936e-02,
+                                  -6.1005334326e-03});
+  Value small = b.fma(b.mul(square, x), q, x);
+  constexpr double twoLog2E = 2.88539008177792681472;
+  Value e = b.exp2(b.mul(a, twoLog2E));
+  Value large = b.fma(b.approximateDiv(b.constant(type, 1.0), b.add(e, 1.0)),
+                      -2.0, b.constant(type, 1.0));
+  return b.select(b.compare(FP::OLT, a, 0.625), small, b.copySign(large, x));
+}
+
 Value lockstep::emit::emitTanh(ScalarBuilder &b, Value x) {
+  if (b.approximates(x.getType()))
+    return tanhByHardware(b, x);
   // tanh |x| = t / (t + 2), t = e^(2 |x|) - 1.
   Type type = x.getType();
   Value twice = b.mul(b.abs(x), 2.0);
@@ -88,7 +122,9 @@ Value lockstep::emit::emitLogistic(ScalarBuilder &b, Value x) {
   Value one = b.constant(x.getType(), 1.0);
   Value e = emitExp(b, b.neg(b.abs(x)));
   Value numerator = b.select(b.compare(FP::OLT, x, 0.0), e, one);
-  return b.div(numerator, b.add(one, e));
+  Value denominator = b.add(one, e);
+  return b.approximates(x.getType()) ? b.approximateDiv(numerator, denominator)
+                                     : b.div(numerator, denominator);
 }
 
 Value lockstep::emit::emitErf(ScalarBuilder &b, Value x) {

@@ -14,17 +14,33 @@
 
 namespace lockstep::emit {
 
+/// What a target does in one instruction beyond plain arithmetic.
+struct Hardware {
+  /// 2^x and x / y of f32 to 2 units in the last place, where math.exp2 and
+  /// approximate division ask for them.
+  bool approximatesF32 = false;
+  /// Rounding from f32 to bf16.
+  bool roundsToBF16 = false;
+};
+
 class ScalarBuilder {
 public:
   using Value = mlir::Value;
   using FPredicate = mlir::arith::CmpFPredicate;
   using IPredicate = mlir::arith::CmpIPredicate;
 
-  ScalarBuilder(mlir::OpBuilder &builder, mlir::Location loc)
-      : builder(builder), loc(loc) {}
+  ScalarBuilder(mlir::OpBuilder &builder, mlir::Location loc,
+                Hardware hardware = {})
+      : builder(builder), loc(loc), hardware(hardware) {}
 
   mlir::OpBuilder &builder;
   mlir::Location loc;
+  Hardware hardware;
+
+  /// Whether the approximations of `hardware` are there for the type.
+  bool approximates(mlir::Type type) const {
+    return hardware.approximatesF32 && type.isF32();
+  }
 
   template <typename OpTy, typename... Args> Value create(Args &&...args) {
     return OpTy::create(builder, loc, std::forward<Args>(args)...);
@@ -47,6 +63,16 @@ public:
   Value div(Value a, Value b) { return flop<mlir::arith::DivFOp>(a, b); }
   Value add(Value a, double b) { return add(a, constant(a.getType(), b)); }
   Value mul(Value a, double b) { return mul(a, constant(a.getType(), b)); }
+  /// For where `approximates` says so: quotient of moderate numbers, root, 2^a.
+  Value approximateDiv(Value a, Value b) {
+    return create<mlir::arith::DivFOp>(a, b, mlir::arith::FastMathFlags::afn);
+  }
+  Value approximateSqrt(Value a) {
+    return create<mlir::math::SqrtOp>(a, mlir::arith::FastMathFlags::afn);
+  }
+  Value exp2(Value a) {
+    return create<mlir::math::Exp2Op>(a, mlir::arith::FastMathFlags::afn);
+  }
   Value neg(Value a) { return create<mlir::arith::NegFOp>(a); }
   Value fma(Value a, Value b, Value c) {
     return create<mlir::math::FmaOp>(a, b, c);

@@ -1,8 +1,9 @@
 //===- ColumnGrid.cpp - Loop kernels that reduce along columns ------------===//
 //
-// The innermost run of the domain is kept: neighbouring threads take
-// neighbouring columns, and groups of threads share the elements of a column,
-// whose partial results meet in shared memory, as a tree. A tall column is cut
+// The innermost run of the domain is kept: a thread takes a vector of columns,
+// neighbouring threads neighbouring vectors, and groups of threads share the
+// elements of a column, whose partial results meet in shared memory, as a tree.
+// What belongs to a row is computed once for a vector. A tall column is cut
 // before, into several reductions (fuse's split-reductions), so that there are
 // blocks enough.
 //
@@ -25,16 +26,19 @@ public:
   KernelShape run();
 
 private:
+  void chooseThreads();
   void placeThread();
   void emitStage(const Stage &stage, llvm::ArrayRef<unsigned> results);
-  /// The whole of a column from its groups' partial results, for all groups.
-  Value combineGroups(train::ReduceOp reduce, Value partial);
-  /// `body` with the index of each of this thread's elements.
+  /// The whole of this thread's columns from the groups' partial results, for
+  /// all groups.
+  void combineGroups(train::ReduceOp reduce,
+                     llvm::MutableArrayRef<Value> partials);
+  /// `body` with the indices of this thread's columns in each of its rows.
   GridFunction::Values
-  forElements(llvm::ArrayRef<Value> init,
-              llvm::function_ref<GridFunction::Values(const Index &,
-                                                      llvm::ArrayRef<Value>)>
-                  body);
+  forRows(llvm::ArrayRef<Value> init,
+          llvm::function_ref<GridFunction::Values(llvm::ArrayRef<Index>,
+                                                  llvm::ArrayRef<Value>)>
+              body);
   void ifValid(llvm::function_ref<void()> body) {
     exact ? body() : e.branch(valid, body);
   }
@@ -42,121 +46,166 @@ private:
   GridFunction &grid;
   ElementEmitter &e;
   const LoopAnalysis &domain;
-  int64_t columns, groups; ///< of a block
+  int64_t lanes, vectors;  ///< columns of a vector, vectors of a row
+  int64_t threads, groups; ///< of a block: side by side, below one another
   bool exact;              ///< all blocks have all their columns
   Value group, valid;
-  Digit place; ///< this thread in its block
-  llvm::SmallVector<Index> kept;
-  Index row; ///< this thread's column, in the order of the row-level results
+  Digit place;                               ///< this thread in its block
+  llvm::SmallDenseMap<Type, Buffer> buffers; ///< shared memory
+  /// This thread's columns: as runs of the domain, and as the index of
+  /// row-level results.
+  llvm::SmallVector<llvm::SmallVector<Index>> kept;
+  llvm::SmallVector<Index> columns;
 };
 
 } // namespace
 
-void ColumnGrid::placeThread() {
-  int64_t width = domain.runs.back().size, outer = domain.rowCount / width,
+void ColumnGrid::chooseThreads() {
+  int64_t width = domain.runs.back().size,
           height = domain.domainSize / domain.rowCount;
-  columns = std::min<int64_t>(kWarpSize, llvm::PowerOf2Ceil(width));
+  lanes = getLanes(domain, width);
+  vectors = width / lanes;
+  threads = std::min<int64_t>(kWarpSize, llvm::PowerOf2Ceil(vectors));
   groups =
-      std::min<int64_t>(kBlockThreads / columns, llvm::PowerOf2Ceil(height));
-  groups = std::max(groups, kWarpSize / columns);
-  exact = width % columns == 0;
-  int64_t blocksPerRow = llvm::divideCeil(width, columns);
-  grid.setGrid(outer * blocksPerRow, columns * groups);
-  place = e.makeDigit(grid.thread, columns * groups);
-  group = grid.divide(grid.thread, columns);
-  Value column =
-      grid.addProduct(grid.remainder(grid.thread, columns),
-                      grid.remainder(grid.block, blocksPerRow), columns);
-  if (!exact && !e.isPlanning()) {
-    valid = grid.less(column, e.number(width));
-    column = e.scalars().select(valid, column, e.number(width - 1));
-  }
-  Index digits;
-  if (outer != 1)
-    digits.push_back(e.makeDigit(grid.divide(grid.block, blocksPerRow), outer));
-  digits.push_back(e.makeDigit(column, width));
-  kept = splitRuns(e, domain, /*reduced=*/false, digits);
-  for (const Index &part : kept)
-    row.append(part.begin(), part.end());
+      std::min<int64_t>(kBlockThreads / threads, llvm::PowerOf2Ceil(height));
+  groups = std::max(groups, kWarpSize / threads);
+  exact = vectors % threads == 0;
 }
 
-GridFunction::Values ColumnGrid::forElements(
+void ColumnGrid::placeThread() {
+  int64_t outer = domain.rowCount / domain.runs.back().size,
+          blocksPerRow = llvm::divideCeil(vectors, threads);
+  grid.setGrid(outer * blocksPerRow, threads * groups);
+  place = e.makeDigit(grid.thread, threads * groups);
+  group = grid.divide(grid.thread, threads);
+  Value vector =
+      grid.addProduct(grid.remainder(grid.thread, threads),
+                      grid.remainder(grid.block, blocksPerRow), threads);
+  if (!exact && !e.isPlanning()) {
+    valid = grid.less(vector, e.number(vectors));
+    vector = e.scalars().select(valid, vector, e.number(vectors - 1));
+  }
+  Index outerDigits;
+  if (outer != 1)
+    outerDigits.push_back(
+        e.makeDigit(grid.divide(grid.block, blocksPerRow), outer));
+  Digit vectorDigit = e.makeDigit(vector, vectors);
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    Index digits = outerDigits;
+    digits.append(getLaneIndex(e, vectorDigit, lane, lanes));
+    kept.push_back(splitRuns(e, domain, /*reduced=*/false, digits));
+    columns.emplace_back();
+    for (const Index &part : kept.back())
+      columns.back().append(part.begin(), part.end());
+  }
+}
+
+GridFunction::Values ColumnGrid::forRows(
     llvm::ArrayRef<Value> init,
-    llvm::function_ref<GridFunction::Values(const Index &,
+    llvm::function_ref<GridFunction::Values(llvm::ArrayRef<Index>,
                                             llvm::ArrayRef<Value>)>
         body) {
   int64_t height = domain.domainSize / domain.rowCount;
   return e.loop(
       group, e.number(height), init,
       [&](Value i, llvm::ArrayRef<Value> carried) {
-        return body(joinRuns(domain, kept,
-                             splitRuns(e, domain, /*reduced=*/true,
-                                       {e.makeDigit(i, height)})),
-                    carried);
+        auto reduced =
+            splitRuns(e, domain, /*reduced=*/true, {e.makeDigit(i, height)});
+        llvm::SmallVector<Index> indices;
+        for (const auto &column : kept)
+          indices.push_back(joinRuns(domain, column, reduced));
+        return body(indices, carried);
       },
       /*parallel=*/true, e.number(groups));
 }
 
-Value ColumnGrid::combineGroups(train::ReduceOp reduce, Value partial) {
+void ColumnGrid::combineGroups(train::ReduceOp reduce,
+                               llvm::MutableArrayRef<Value> partials) {
   if (groups == 1)
-    return partial;
+    return;
   Type element = getReducedElement(reduce), type = getComputeType(element);
-  int64_t size = columns * groups;
-  Buffer partials = grid.sharedBuffer(type, size);
-  e.store(partials, partial, {place});
+  int64_t size = threads * groups;
+  // One buffer for all reduces of a type; the one before has been read when all
+  // threads are here.
+  auto [entry, isNew] = buffers.try_emplace(type);
+  if (isNew)
+    entry->second = grid.sharedBuffer(type, lanes * size);
+  else
+    grid.barrier();
+  Buffer shared = entry->second;
+  // Lane by lane, so that neighbouring threads have neighbouring addresses.
+  auto at = [&](int64_t lane, Digit thread) {
+    Index index{thread};
+    if (lanes != 1)
+      index.insert(index.begin(), e.constantDigit(lane, lanes));
+    return index;
+  };
+  for (int64_t lane = 0; lane < lanes; ++lane)
+    e.store(shared, partials[lane], at(lane, place));
   grid.barrier();
   for (int64_t half = groups / 2; half > 0; half /= 2) {
     e.branch(grid.less(group, e.number(half)), [&] {
       Digit other = e.makeDigit(
-          grid.addProduct(place.value, e.number(half), columns), size);
-      Value x = e.load(partials, {place}), y = e.load(partials, {other});
-      e.store(partials,
-              e.isPlanning() ? Value()
-                             : combine(e.scalars(), reduce.getKind(), x, y,
-                                       element, false),
-              {place});
+          grid.addProduct(place.value, e.number(half), threads), size);
+      for (int64_t lane = 0; lane < lanes; ++lane) {
+        Value x = e.load(shared, at(lane, place)),
+              y = e.load(shared, at(lane, other));
+        e.store(shared,
+                e.isPlanning() ? Value()
+                               : combine(e.scalars(), reduce.getKind(), x, y,
+                                         element, false),
+                at(lane, place));
+      }
     });
     grid.barrier();
   }
-  return e.load(partials,
-                {e.makeDigit(grid.remainder(grid.thread, columns), size)});
+  Digit first = e.makeDigit(grid.remainder(grid.thread, threads), size);
+  for (int64_t lane = 0; lane < lanes; ++lane)
+    partials[lane] = e.load(shared, at(lane, first));
 }
 
 void ColumnGrid::emitStage(const Stage &stage,
                            llvm::ArrayRef<unsigned> results) {
-  GridFunction::Values sums(stage.size());
+  // Per reduce, one sum for each lane.
+  GridFunction::Values sums(stage.size() * lanes);
   if (!e.isPlanning())
-    for (auto [sum, op] : llvm::zip(sums, stage)) {
-      train::ReduceOp reduce = op;
+    for (auto [i, sum] : llvm::enumerate(sums)) {
+      train::ReduceOp reduce = stage[i / lanes];
       sum =
           getNeutral(e.scalars(), reduce.getKind(), getReducedElement(reduce));
     }
-  sums = forElements(sums, [&](const Index &index,
-                               llvm::ArrayRef<Value> carried) {
-    GridFunction::Values next;
-    for (auto [op, sum] : llvm::zip(stage, carried)) {
-      train::ReduceOp reduce = op;
-      Value element = e.emit(reduce.getOperand(), index);
-      next.push_back(e.isPlanning()
-                         ? Value()
-                         : combine(e.scalars(), reduce.getKind(), sum, element,
-                                   getReducedElement(reduce), false));
-    }
-    if (!results.empty())
-      ifValid([&] { storeElements(grid, domain, results, {index}); });
-    return next;
-  });
-  for (auto [op, sum] : llvm::zip(stage, sums)) {
+  sums = forRows(
+      sums, [&](llvm::ArrayRef<Index> indices, llvm::ArrayRef<Value> carried) {
+        GridFunction::Values elements, next;
+        for (train::ReduceOp reduce : stage)
+          for (const Index &index : indices)
+            elements.push_back(e.emit(reduce.getOperand(), index));
+        for (auto [i, sum] : llvm::enumerate(carried)) {
+          train::ReduceOp reduce = stage[i / lanes];
+          next.push_back(e.isPlanning()
+                             ? Value()
+                             : combine(e.scalars(), reduce.getKind(), sum,
+                                       elements[i], getReducedElement(reduce),
+                                       false));
+        }
+        if (!results.empty())
+          ifValid([&] { storeElements(grid, domain, results, indices); });
+        return next;
+      });
+  for (auto [i, op] : llvm::enumerate(stage)) {
     train::ReduceOp reduce = op;
-    Value whole = combineGroups(reduce, sum);
-    e.remember(reduce.getResult(), row,
-               e.isPlanning()
-                   ? Value()
-                   : roundTo(e.scalars(), whole, getReducedElement(reduce)));
+    llvm::MutableArrayRef<Value> whole(sums.data() + i * lanes, lanes);
+    combineGroups(reduce, whole);
+    for (auto [column, value] : llvm::zip(columns, whole))
+      e.remember(reduce.getResult(), column,
+                 e.isPlanning()
+                     ? Value()
+                     : roundTo(e.scalars(), value, getReducedElement(reduce)));
   }
 }
 
 KernelShape ColumnGrid::run() {
+  chooseThreads();
   placeThread();
   for (const Stage &stage : domain.stages) {
     llvm::ArrayRef<unsigned> results;
@@ -172,12 +221,13 @@ KernelShape ColumnGrid::run() {
         stores = e.scalars().both(stores, valid);
     }
     e.branch(stores, [&] {
-      storeResults(grid, domain.rowResults, [&](Value) { return row; });
+      for (const Index &column : columns)
+        storeResults(grid, domain.rowResults, [&](Value) { return column; });
     });
   }
   if (llvm::SmallVector<unsigned> late = domain.getLateResults(); !late.empty())
-    forElements({}, [&](const Index &index, llvm::ArrayRef<Value>) {
-      ifValid([&] { storeElements(grid, domain, late, {index}); });
+    forRows({}, [&](llvm::ArrayRef<Index> indices, llvm::ArrayRef<Value>) {
+      ifValid([&] { storeElements(grid, domain, late, indices); });
       return GridFunction::Values();
     });
   emitOtherResults(grid, domain,

@@ -214,7 +214,7 @@ Buffer GridFunction::sharedBuffer(Type element, int64_t count) {
 // Functions
 //===----------------------------------------------------------------------===//
 
-IndexWidth emit::getIndexWidth(plan::KernelOp kernel) {
+ScalarModel emit::getScalarModel(plan::KernelOp kernel) {
   constexpr int64_t kMost = int64_t(1) << 30;
   bool small = true;
   auto look = [&](Type type) {
@@ -225,7 +225,10 @@ IndexWidth emit::getIndexWidth(plan::KernelOp kernel) {
   for (Operation &op : kernel.getBlock())
     for (Type type : op.getResultTypes())
       look(type);
-  return small ? IndexWidth::I32 : IndexWidth::I64;
+  ScalarModel model;
+  model.indexWidth = small ? IndexWidth::I32 : IndexWidth::I64;
+  model.hardware.approximatesF32 = model.hardware.roundsToBF16 = true;
+  return model;
 }
 
 void emit::markAsKernel(LLVM::LLVMFuncOp function, int64_t threads) {
@@ -270,8 +273,8 @@ FailureOr<KernelShape> emit::buildGridFunction(const GeneratedKernel &generated,
   if (failed(checkOperations(kernel)))
     return failure();
   LoopShapes shapes;
-  IndexWidth width = getIndexWidth(kernel);
-  if (failed(planLoops(kernel, shapes, width, [&](KernelFunction function) {
+  ScalarModel model = getScalarModel(kernel);
+  if (failed(planLoops(kernel, shapes, model, [&](KernelFunction function) {
         GridFunction grid(function);
         return LogicalResult(emitThreads(grid));
       })))
@@ -293,7 +296,7 @@ FailureOr<KernelShape> emit::buildGridFunction(const GeneratedKernel &generated,
   b.setInsertionPointToEnd(entry);
   // Everything is inserted before the return.
   b.setInsertionPoint(LLVM::ReturnOp::create(b, loc, ValueRange()));
-  ElementEmitter emitter(&b, loc, shapes, width);
+  ElementEmitter emitter(&b, loc, shapes, model);
   GridFunction grid({kernel, emitter, {}});
   unsigned next = 0;
   for (BlockArgument argument : kernel.getBlock().getArguments())

@@ -91,9 +91,9 @@ mlir::FailureOr<KernelShape> buildGridFunction(const GeneratedKernel &kernel,
                                                mlir::ModuleOp module,
                                                EmitThreads emitThreads);
 
-/// Numbers of the tensors of a kernel fit in 31 bits, with room for what a
-/// grid's last block leaves over; else they take 64.
-IndexWidth getIndexWidth(plan::KernelOp kernel);
+/// Index arithmetic takes 32 bits where all numbers of the kernel's tensors
+/// fit, with room for what a grid's last block leaves over.
+ScalarModel getScalarModel(plan::KernelOp kernel);
 
 /// Marks `function` as a kernel of blocks of `threads` threads.
 void markAsKernel(mlir::LLVM::LLVMFuncOp function, int64_t threads);

@@ -6,8 +6,10 @@
 // may be stored over an argument by the thread that read it. Partial results
 // meet in a butterfly of shuffles, and through shared memory between warps.
 //
-// One pass per stage of reduces, and one that stores. Passes after the first
-// find the row in the caches, or in registers where the loops are short.
+// One pass per stage of reduces, and one that stores. A row whose elements fit
+// in its threads' registers takes no loops: what one pass has loaded or
+// computed of an element, the others find (ElementEmitter keeps it). Else
+// passes after the first find the row in the caches.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/emit/loops/ScalarOps.h"
@@ -22,6 +24,8 @@ using IP = arith::CmpIPredicate;
 
 /// Vectors of a row that one thread takes where there are rows enough.
 static constexpr int64_t kVectorsPerThread = 8;
+/// Elements of all operands that one thread holds in registers.
+static constexpr int64_t kHeldElements = 96;
 
 namespace {
 
@@ -33,11 +37,13 @@ public:
 
 private:
   void chooseThreads();
+  bool holds(int64_t threads);
   void placeThread();
   void emitStage(const Stage &stage, llvm::ArrayRef<unsigned> results);
   void emitResults();
+  llvm::SmallVector<Index> getIndices(Digit vector);
   /// `body` with the indices of a vector's elements, for each vector of this
-  /// thread.
+  /// thread; of all its vectors at once where it holds them.
   GridFunction::Values
   forVectors(llvm::ArrayRef<Value> init,
              llvm::function_ref<GridFunction::Values(llvm::ArrayRef<Index>,
@@ -52,9 +58,11 @@ private:
   GridFunction &grid;
   ElementEmitter &e;
   const LoopAnalysis &domain;
-  int64_t lanes, vectors;        ///< elements of a vector, vectors of a row
-  int64_t threads, rows;         ///< of a row, of a block
-  bool exact;                    ///< all blocks have all their rows
+  int64_t lanes, vectors; ///< elements of a vector, vectors of a row
+  int64_t threads, rows;  ///< of a row, of a block
+  bool exact;             ///< all blocks have all their rows
+  /// This thread's vectors, where it holds them all; else empty.
+  llvm::SmallVector<Digit> held;
   Value lane, valid;             ///< this thread's place in its row
   llvm::SmallVector<Index> kept; ///< this thread's row
   Index row;
@@ -66,16 +74,17 @@ void RowGrid::chooseThreads() {
   int64_t size = domain.domainSize / domain.rowCount;
   lanes = getLanes(domain, domain.runs.back().size);
   vectors = size / lanes;
-  int64_t busy = llvm::PowerOf2Ceil(vectors);
   bool manyRows = domain.rowCount * kWarpSize >= kManyBlocks * kBlockThreads;
-  if (vectors <= kWarpSize)
-    threads = busy;
-  else if (vectors <= kWarpSize * kVectorsPerThread && manyRows)
-    threads = kWarpSize;
-  else
+  if (vectors <= kWarpSize) {
+    threads = llvm::PowerOf2Ceil(vectors);
+  } else {
+    int64_t perThread = manyRows ? kVectorsPerThread : kVectorsPerThread / 2;
     threads = std::clamp<int64_t>(
-        llvm::PowerOf2Ceil(llvm::divideCeil(vectors, kVectorsPerThread / 2)),
-        kWarpSize, kMaxThreads);
+        llvm::PowerOf2Ceil(llvm::divideCeil(vectors, perThread)), kWarpSize,
+        kMaxThreads);
+    while (threads < kMaxThreads && !holds(threads) && holds(threads * 2))
+      threads *= 2;
+  }
   rows = threads > kWarpSize
              ? 1
              : std::min<int64_t>(kBlockThreads / threads,
@@ -83,6 +92,17 @@ void RowGrid::chooseThreads() {
   // At least a warp.
   rows = std::max(rows, kWarpSize / threads);
   exact = domain.rowCount % rows == 0;
+}
+
+/// Whether so many threads hold a row in registers.
+bool RowGrid::holds(int64_t threads) {
+  if (vectors % threads != 0)
+    return false;
+  int64_t operands = domain.elementResults.size();
+  for (Type type : grid.kernel.getArgumentTypes())
+    operands +=
+        cast<RankedTensorType>(type).getNumElements() == domain.domainSize;
+  return vectors / threads * lanes * operands <= kHeldElements;
 }
 
 void RowGrid::placeThread() {
@@ -102,6 +122,21 @@ void RowGrid::placeThread() {
   kept = splitRuns(e, domain, /*reduced=*/false, digits);
   for (const Index &group : kept)
     row.append(group.begin(), group.end());
+  for (int64_t i = 0; i < (holds(threads) ? vectors / threads : 0); ++i)
+    held.push_back(e.makeDigit(
+        e.isPlanning() ? Value()
+                       : e.scalars().addInt(lane, e.number(i * threads)),
+        vectors));
+}
+
+/// The indices of a vector's elements in the domain.
+llvm::SmallVector<Index> RowGrid::getIndices(Digit vector) {
+  llvm::SmallVector<Index> indices;
+  for (int64_t k = 0; k < lanes; ++k)
+    indices.push_back(joinRuns(domain, kept,
+                               splitRuns(e, domain, /*reduced=*/true,
+                                         getLaneIndex(e, vector, k, lanes))));
+  return indices;
 }
 
 GridFunction::Values RowGrid::forVectors(
@@ -109,17 +144,16 @@ GridFunction::Values RowGrid::forVectors(
     llvm::function_ref<GridFunction::Values(llvm::ArrayRef<Index>,
                                             llvm::ArrayRef<Value>)>
         body) {
+  if (!held.empty()) {
+    llvm::SmallVector<Index> indices;
+    for (const Digit &vector : held)
+      indices.append(getIndices(vector));
+    return body(indices, init);
+  }
   return e.loop(
       lane, e.number(vectors), init,
       [&](Value i, llvm::ArrayRef<Value> carried) {
-        Digit vector = e.makeDigit(i, vectors);
-        llvm::SmallVector<Index> indices;
-        for (int64_t k = 0; k < lanes; ++k)
-          indices.push_back(
-              joinRuns(domain, kept,
-                       splitRuns(e, domain, /*reduced=*/true,
-                                 getLaneIndex(e, vector, k, lanes))));
-        return body(indices, carried);
+        return body(getIndices(e.makeDigit(i, vectors)), carried);
       },
       /*parallel=*/true, e.number(threads));
 }
@@ -143,14 +177,17 @@ void RowGrid::emitStage(const Stage &stage, llvm::ArrayRef<unsigned> results) {
     }
   values = forVectors(values, [&](llvm::ArrayRef<Index> indices,
                                   llvm::ArrayRef<Value> carried) {
-    GridFunction::Values next(carried);
+    // All loads come before the sums, so that they overlap.
+    llvm::SmallVector<GridFunction::Values> elements;
     for (const Index &index : indices) {
-      GridFunction::Values elements;
+      elements.emplace_back();
       for (train::ReduceOp reduce : stage)
-        elements.push_back(e.emit(reduce.getOperand(), index));
-      if (!e.isPlanning())
-        next = combineAll(next, elements);
+        elements.back().push_back(e.emit(reduce.getOperand(), index));
     }
+    GridFunction::Values next(carried);
+    if (!e.isPlanning())
+      for (const GridFunction::Values &element : elements)
+        next = combineAll(next, element);
     if (!results.empty())
       ifValid([&] { storeElements(grid, domain, results, indices); });
     return next;

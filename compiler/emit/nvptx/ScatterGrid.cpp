@@ -1,14 +1,14 @@
 //===- ScatterGrid.cpp - Updates at computed positions --------------------===//
 //
 // A block owns a tile of destinations (combinations of the indexed dimensions,
-// for fixed batch dimensions), a thread the same columns (of the other
+// for fixed batch dimensions), a thread the same column (of the other
 // dimensions) of the same destinations all along. The block looks at all
 // indices, a chunk at a time: the positions whose updates fall into its tile
 // are listed in their order, then applied in it. So the result does not depend
 // on timing, and no thread writes what another one reads.
 //
 // Cost: each block reads all indices, which come from the caches. Updates are
-// read once.
+// read once. A destination that most updates fall on is one block's work.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/emit/loops/ScalarOps.h"
@@ -22,8 +22,11 @@ using namespace lockstep;
 using namespace lockstep::emit;
 using IP = arith::CmpIPredicate;
 
-/// Tiles of a scatter with many destinations.
-static constexpr int64_t kTiles = 1024;
+/// Blocks of a scatter with many destinations: enough to spread what falls on
+/// frequent ones, few enough that reading all indices in each costs little.
+static constexpr int64_t kScatterBlocks = 1536;
+/// Listed updates whose loads overlap.
+static constexpr int64_t kOverlapping = 8;
 
 namespace {
 
@@ -42,8 +45,12 @@ private:
   std::pair<Value, Value> findDestination(Digit position);
   /// Lists the positions of a chunk; gives their number.
   Value listChunk(Value first);
-  void applyListed(Value count);
-  void forColumns(llvm::function_ref<void(Digit)> body);
+  void applyByOwner(Value count);
+  void applyByAll(Value count);
+  /// `body` for this thread's column, if there is one.
+  void ifColumn(llvm::function_ref<void(Digit)> body);
+  Value loadUpdate(Value position, Digit column);
+  void applyUpdate(Value destination, Digit column, Value update);
   /// The index of the result for a destination of the tile and a column.
   Index resultIndex(Value destination, Digit column);
   Index concatenate(llvm::ArrayRef<Digit> digits, const Index &more) {
@@ -86,13 +93,13 @@ void ScatterGrid::findSizes() {
              .getShape()
              .drop_front(op.getBatchDims()))
       positions *= size;
-  tile = std::max<int64_t>(1, llvm::divideCeil(batches * destinations, kTiles));
-  tile = std::min(tile, destinations);
-  tiles = llvm::divideCeil(destinations, tile);
   columnThreads = std::min<int64_t>(kBlockThreads, llvm::PowerOf2Ceil(columns));
   rowThreads = kBlockThreads / columnThreads;
-  if (batches * tiles < kManyBlocks)
-    columnBlocks = llvm::divideCeil(columns, columnThreads);
+  columnBlocks = llvm::divideCeil(columns, columnThreads);
+  tile = std::clamp<int64_t>(
+      llvm::divideCeil(batches * destinations * columnBlocks, kScatterBlocks),
+      1, destinations);
+  tiles = llvm::divideCeil(destinations, tile);
 }
 
 void ScatterGrid::placeThread() {
@@ -113,14 +120,14 @@ void ScatterGrid::placeThread() {
   warpCounts = grid.sharedBuffer(e.getIndexType(), kBlockThreads / kWarpSize);
 }
 
-void ScatterGrid::forColumns(llvm::function_ref<void(Digit)> body) {
-  e.loop(
-      column, e.number(columns), {},
-      [&](Value i, llvm::ArrayRef<Value>) {
-        body(e.makeDigit(i, columns));
-        return GridFunction::Values();
-      },
-      /*parallel=*/true, e.number(columnThreads * columnBlocks));
+void ScatterGrid::ifColumn(llvm::function_ref<void(Digit)> body) {
+  Digit digit = e.makeDigit(column, columns);
+  if (columns % columnThreads == 0)
+    return body(digit);
+  e.branch(grid.less(column, e.number(columns)), [&] {
+    // Known here only, so that nothing of it is hoisted out.
+    body(e.makeDigit(column, columns));
+  });
 }
 
 Index ScatterGrid::resultIndex(Value destination, Digit column) {
@@ -153,7 +160,7 @@ void ScatterGrid::emitBase() {
         owner, e.number(tile), {},
         [&](Value destination, llvm::ArrayRef<Value>) {
           auto copyRow = [&] {
-            forColumns([&](Digit column) {
+            ifColumn([&](Digit column) {
               Index index = resultIndex(destination, column);
               e.store(grid.results[0], e.emit(op.getOperand(), index), index);
             });
@@ -254,7 +261,26 @@ Value ScatterGrid::listChunk(Value first) {
   return sum;
 }
 
-void ScatterGrid::applyListed(Value count) {
+Value ScatterGrid::loadUpdate(Value position, Digit column) {
+  Index index;
+  for (const Index &part : batch)
+    index.append(part.begin(), part.end());
+  return e.emit(op.getUpdates(),
+                concatenate(index, makeIndex({e.makeDigit(position, positions),
+                                              column})));
+}
+
+void ScatterGrid::applyUpdate(Value destination, Digit column, Value update) {
+  Index index = resultIndex(destination, column);
+  Value old = e.load(grid.results[0], index);
+  e.store(grid.results[0],
+          e.isPlanning() ? Value()
+                         : combineUpdate(e.scalars(), op, old, update),
+          index);
+}
+
+/// Of several rows of threads, the owner of the destination applies an update.
+void ScatterGrid::applyByOwner(Value count) {
   e.loop(
       e.number(0), count,
       [&](Value i) {
@@ -265,26 +291,45 @@ void ScatterGrid::applyListed(Value count) {
           mine = e.scalars().compare(
               IP::eq, grid.remainder(destination, rowThreads), owner);
         e.branch(mine, [&] {
-          Digit position =
-              e.makeDigit(e.load(listedPositions, {entry}), positions);
-          forColumns([&](Digit column) {
-            Index updateIndex;
-            for (const Index &part : batch)
-              updateIndex.append(part.begin(), part.end());
-            updateIndex =
-                concatenate(updateIndex, makeIndex({position, column}));
-            Value update = e.emit(op.getUpdates(), updateIndex);
-            Index index = resultIndex(destination, column);
-            Value old = e.load(grid.results[0], index);
-            e.store(grid.results[0],
-                    e.isPlanning()
-                        ? Value()
-                        : combineUpdate(e.scalars(), op, old, update),
-                    index);
+          Value position = e.load(listedPositions, {entry});
+          ifColumn([&](Digit column) {
+            applyUpdate(destination, column, loadUpdate(position, column));
           });
         });
       },
       /*parallel=*/false);
+}
+
+/// One row of threads applies all updates; their loads overlap.
+void ScatterGrid::applyByAll(Value count) {
+  e.loop(
+      e.number(0), count, {},
+      [&](Value first, llvm::ArrayRef<Value>) {
+        ifColumn([&](Digit column) {
+          GridFunction::Values present, destinations, updates;
+          for (int64_t k = 0; k < kOverlapping; ++k) {
+            Value number, here;
+            if (!e.isPlanning()) {
+              ScalarBuilder &b = e.scalars();
+              number = b.addInt(first, e.number(k));
+              here = grid.less(number, count);
+              number = b.select(here, number, first);
+            }
+            Digit entry = e.makeDigit(number, kBlockThreads);
+            present.push_back(here);
+            destinations.push_back(e.load(listedDestinations, {entry}));
+            updates.push_back(
+                loadUpdate(e.load(listedPositions, {entry}), column));
+          }
+          for (auto [here, destination, update] :
+               llvm::zip(present, destinations, updates))
+            e.branch(here, [&, destination = destination, update = update] {
+              applyUpdate(destination, column, update);
+            });
+        });
+        return GridFunction::Values();
+      },
+      /*parallel=*/false, e.number(kOverlapping));
 }
 
 KernelShape ScatterGrid::run() {
@@ -294,7 +339,8 @@ KernelShape ScatterGrid::run() {
   e.loop(
       e.number(0), e.number(positions), {},
       [&](Value first, llvm::ArrayRef<Value>) {
-        applyListed(listChunk(first));
+        Value count = listChunk(first);
+        rowThreads == 1 ? applyByAll(count) : applyByOwner(count);
         // The next chunk's list takes the place of this one.
         grid.barrier();
         return GridFunction::Values();

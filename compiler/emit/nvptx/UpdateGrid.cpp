@@ -116,7 +116,7 @@ static KernelShape buildUpdate(plan::KernelOp kernel,
   b.setInsertionPointToEnd(entry);
   b.setInsertionPoint(LLVM::ReturnOp::create(b, loc, ValueRange()));
   LoopShapes shapes;
-  ElementEmitter emitter(&b, loc, shapes, IndexWidth::I64);
+  ElementEmitter emitter(&b, loc, shapes, getScalarModel(kernel));
   GridFunction grid({kernel, emitter, {}});
   // The number of blocks is the runtime's.
   grid.setGrid(int64_t(1) << 31, kBlockThreads);

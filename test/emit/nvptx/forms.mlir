@@ -68,11 +68,12 @@ plan.kernel loop @over_rows(%x: tensor<4x50000xf32>, %m: tensor<4xf32>) -> tenso
   plan.return %1 : tensor<4xf32>
 }
 
-// Columns: 32 neighbours by 8 groups, joined in three steps.
+// Columns: 16 vectors side by side, 16 groups below one another, joined in four steps.
 // CHECK-LABEL: .entry columns(
 // CHECK: .reqntid 256
+// CHECK: ld.global.nc.v4
 // CHECK: st.shared
-// CHECK-COUNT-4: bar.sync
+// CHECK-COUNT-5: bar.sync
 // CHECK-NOT: atom
 plan.kernel loop @columns(%x: tensor<500x64xf32>) -> tensor<64xf32> {
   %0 = train.reduce sum %x dims [0] : tensor<500x64xf32>
