@@ -70,12 +70,20 @@ static bool isReadInPlace(Value value, llvm::DenseSet<Value> &seen) {
 static bool canLoopWriteOver(KernelOp kernel, BlockArgument argument,
                              unsigned result) {
   bool reduces = false;
+  int64_t domain = 0, rows = 0;
   for (Operation &op : kernel.getBlock())
     if (auto reduce = dyn_cast<train::ReduceOp>(op)) {
-      reduces = true;
-      // Only rows: column sums visit the domain in blocks of columns.
+      // Only rows: column sums visit the domain in blocks of columns. And only
+      // one domain: other rows may be another thread's.
       auto type = cast<RankedTensorType>(reduce.getOperand().getType());
       auto dims = reduce.getDimensions();
+      int64_t elements = type.getNumElements(),
+              kept = reduce.getType().getNumElements();
+      if (reduces && (elements != domain || kept != rows))
+        return false;
+      reduces = true;
+      domain = elements;
+      rows = kept;
       for (auto [i, dim] : llvm::enumerate(dims))
         if (dim != type.getRank() - static_cast<int64_t>(dims.size()) +
                        static_cast<int64_t>(i))
