@@ -49,7 +49,8 @@ void callBlas(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int64_t m, int64_t n,
 std::optional<TileProduct> onTiles(const GemmShape &s) {
   constexpr int64_t most = int64_t(1) << 31;
   auto elements = operandElements(s);
-  if (s.dtype != "f32" || !tilesAreFaster(s.m, s.n, s.k) ||
+  if (s.dtype != "f32" || !hasTiles() ||
+      tileNanoseconds(s.m, s.n, s.k) > vectorNanoseconds(s.m, s.n, s.k) ||
       *std::max_element(elements.begin(), elements.end()) > most)
     return std::nullopt;
   TileProduct p{Offsets::strided(s.m, s.a.row),

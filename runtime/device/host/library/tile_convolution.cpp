@@ -289,19 +289,31 @@ Status TileConvolution::run(void *const *operands) {
   return Status::success();
 }
 
-bool suitsTiles(const ConvolutionShape &s, ConvolutionPass pass) {
-  auto isNegative = [](int64_t value) { return value < 0; };
-  if (s.groups != 1 || std::any_of(s.low.begin(), s.low.end(), isNegative) ||
-      std::any_of(s.high.begin(), s.high.end(), isNegative))
-    return false;
+/// Whether tiles are faster than oneDNN, which changes the layout of the filter
+/// before (or after) it multiplies.
+bool areTilesFaster(const ConvolutionShape &s, ConvolutionPass pass) {
   int64_t places = s.y[0] * product(s.y, 2), terms = product(s.w, 1);
+  double perFilterElement = 0.4; // ns
+  double library = vectorNanoseconds(s.w[0], places, terms) +
+                   perFilterElement * double(product(s.w));
   if (pass == ConvolutionPass::Forward)
-    return tilesAreFaster(s.w[0], places, terms);
+    return tileNanoseconds(s.w[0], places, terms) < library;
   if (pass == ConvolutionPass::FilterGradient)
-    return tilesAreFaster(s.w[0], terms, places);
+    return tileNanoseconds(s.w[0], terms, places) < library;
+  // The filter is gathered along its second dimension.
   int64_t phases = product(s.strides);
-  return tilesAreFaster(s.w[1], s.x[0] * product(s.x, 2) / phases,
-                        s.w[0] * product(s.w, 2) / phases);
+  double perGathered = 1;
+  return double(phases) *
+             tileNanoseconds(s.w[1], s.x[0] * product(s.x, 2) / phases,
+                             s.w[0] * product(s.w, 2) / phases, perGathered) <
+         library;
+}
+
+bool suitsTiles(const ConvolutionShape &s) {
+  auto isNegative = [](int64_t value) { return value < 0; };
+  return hasTiles() && s.groups == 1 &&
+         std::none_of(s.low.begin(), s.low.end(), isNegative) &&
+         std::none_of(s.high.begin(), s.high.end(), isNegative);
 }
 
 } // namespace
@@ -309,7 +321,7 @@ bool suitsTiles(const ConvolutionShape &s, ConvolutionPass pass) {
 std::unique_ptr<LibraryKernel>
 createTileConvolution(const ConvolutionShape &shape, ConvolutionPass pass) {
   constexpr int64_t most = (int64_t(1) << 31) - 1; // of an offset
-  if (!suitsTiles(shape, pass) ||
+  if (!suitsTiles(shape) || !areTilesFaster(shape, pass) ||
       std::max({bytesOf(shape.x), bytesOf(shape.w), bytesOf(shape.y)}) > most)
     return nullptr;
   auto kernel = std::make_unique<TileConvolution>(shape, pass);

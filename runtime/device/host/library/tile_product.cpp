@@ -68,17 +68,19 @@ bool hasTiles() {
   return result;
 }
 
-bool tilesAreFaster(int64_t m, int64_t n, int64_t k) {
-  if (!hasTiles())
-    return false;
-  // Nanoseconds on one core at the rates that were measured: products of tiles,
-  // elements split, products with AVX-512.
+double tileNanoseconds(int64_t m, int64_t n, int64_t k, double perElement) {
+  constexpr double productsPerNs = 200, perSecond = 0.4, fixed = 300;
   auto whole = [](int64_t size, int64_t unit) {
     return double(ceilDiv(size, unit) * unit);
   };
-  double tiles = whole(m, 16) * whole(n, 16) * whole(k, stepTerms) / 200 +
-                 0.4 * (double(m) * k + double(k) * n) + 300;
-  return tiles < double(m) * n * k / 75;
+  return whole(m, 16) * whole(n, 16) * whole(k, stepTerms) / productsPerNs +
+         perElement * double(m) * double(k) +
+         perSecond * double(k) * double(n) + fixed;
+}
+
+double vectorNanoseconds(int64_t m, int64_t n, int64_t k) {
+  constexpr double productsPerNs = 80;
+  return double(m) * double(n) * double(k) / productsPerNs;
 }
 
 namespace {

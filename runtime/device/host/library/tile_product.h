@@ -51,10 +51,12 @@ struct TileProduct {
 /// Whether this processor has the tiles, and the system lets us use them.
 bool hasTiles();
 
-/// Whether a product of dense matrices is faster on tiles than with AVX-512:
-/// there are tiles, and enough rows, columns and terms to fill them and to pay
-/// for the splitting.
-bool tilesAreFaster(int64_t m, int64_t n, int64_t k);
+/// Nanoseconds that a product takes on one core, at rates that were measured:
+/// on tiles, and with AVX-512 in a library. `perElement` is the cost of
+/// splitting an element of the first factor.
+double tileNanoseconds(int64_t m, int64_t n, int64_t k,
+                       double perElement = 0.4);
+double vectorNanoseconds(int64_t m, int64_t n, int64_t k);
 
 } // namespace lockstep::runtime
 
