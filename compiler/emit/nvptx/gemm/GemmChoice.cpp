@@ -48,8 +48,10 @@ static GemmConfig makeConfig(const Candidate &candidate,
   config->columnSums = request.columnSums;
   config->batched = request.size.batch > 1;
   config->overlapLaunch = true;
-  // What streams through the cache should not push the operands out of it.
-  config->cacheHints = request.side != Side::None;
+  // What streams through the cache should not push the operands out of it; a
+  // residual is about to be read again.
+  config->cacheHints =
+      request.side != Side::None && request.side != Side::AddResidual;
   return *config;
 }
 
@@ -85,7 +87,7 @@ static bool isLibraryFaster(const GemmRequest &request, int multiprocessors) {
 
 std::optional<GemmChoice> gemm::chooseGemm(const GemmRequest &request,
                                            int multiprocessors) {
-  if (isLibraryFaster(request, multiprocessors))
+  if (request.hasAlternative && isLibraryFaster(request, multiprocessors))
     return std::nullopt;
   std::optional<GemmChoice> best;
   for (const Candidate &candidate : candidates) {

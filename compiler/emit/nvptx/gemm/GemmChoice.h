@@ -21,6 +21,8 @@ struct GemmRequest {
   Activation activation = Activation::None;
   Side side = Side::None;
   bool columnSums = false;
+  /// Whether the vendor's library can do it as well.
+  bool hasAlternative = true;
 };
 
 struct GemmChoice {
@@ -33,7 +35,7 @@ struct GemmChoice {
 
 /// The kernel expected to be the fastest, for an sm_90a GPU of so many
 /// multiprocessors. Nothing where no kernel can do it, or where the vendor's
-/// library was measured to be faster: a plain product of few tiles.
+/// library can and was measured to be faster: a plain product of few tiles.
 std::optional<GemmChoice> chooseGemm(const GemmRequest &request,
                                      int multiprocessors);
 
