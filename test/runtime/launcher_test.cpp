@@ -242,8 +242,9 @@ TEST_CASE("hyperparameters and schedule can be overridden") {
   std::string errors;
   CHECK(runToEnd(setup, {"--steps", "1", "--weight-decay", "1"}, &errors) == 1);
   CHECK(errors == "error: --weight-decay overrides nothing: the artifact was "
-                  "compiled for sgd with lr; leave it out, or compile again "
-                  "with lockstep-compile --weight-decay\n");
+                  "compiled for sgd with batch, lr, momentum, rows, width; "
+                  "leave it out, or "
+                  "compile again with lockstep-compile --weight-decay\n");
 }
 
 TEST_CASE("evaluation runs its program on the validation data") {
