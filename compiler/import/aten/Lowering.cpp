@@ -22,6 +22,7 @@ const OperatorTable &OperatorTable::get() {
     addIndexing(t);
     addScatters(t);
     addLinear(t);
+    addGroupedProducts(t);
     addEinsum(t);
     addConvolutions(t);
     addPooling(t);
@@ -56,6 +57,13 @@ ResolvedTarget resolveTarget(std::string_view target) {
   if (name.consume_front("torch.ops.higher_order.")) {
     result.base = name;
     result.op = table.find(("higher_order." + name).str());
+    return result;
+  }
+  if (name.starts_with("torch.ops.") && !name.starts_with("torch.ops.aten.")) {
+    // A library's own: "transformers.grouped_mm_fallback".
+    std::tie(result.base, result.overload) =
+        name.drop_front(strlen("torch.ops.")).rsplit('.');
+    result.op = table.find(result.base);
     return result;
   }
   if (!name.consume_front("torch.ops.aten.")) {

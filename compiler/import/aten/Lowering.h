@@ -62,6 +62,7 @@ void addOrdering(OperatorTable &table);
 void addIndexing(OperatorTable &table);
 void addScatters(OperatorTable &table);
 void addLinear(OperatorTable &table);
+void addGroupedProducts(OperatorTable &table);
 void addEinsum(OperatorTable &table);
 void addConvolutions(OperatorTable &table);
 void addPooling(OperatorTable &table);
