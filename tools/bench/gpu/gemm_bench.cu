@@ -3,8 +3,10 @@
 //   gemm_bench check FOLDER [FIRST]
 //     Every kernel of FOLDER/manifest from number FIRST on: all elements
 //     against float64 at sizes even and odd, padded operands, poisoned outputs,
-//     twice with the same bits. Where CUDA fails (or a kernel hangs) the exit
-//     code is 100 + the kernel's number, and the caller goes on with the next.
+//     three times with the same bits. Where CUDA fails (or a kernel hangs) the
+//     exit code is 100 + the kernel's number: go on with the next one.
+//   gemm_bench check-small FOLDER [FIRST]
+//     The smallest sizes alone, for compute-sanitizer.
 //   gemm_bench time FOLDER M,N,K[,BATCH] ROUNDS LABEL[:GROUP]...
 //     The kernels, which must have one layout and epilogue, against the best
 //     of cuBLASLt's eight proposals, timed in the same rounds.
