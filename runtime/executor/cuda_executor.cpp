@@ -278,8 +278,11 @@ void CudaExecutor::addTimes(const Program &program,
     } else {
       const artifact::KernelT &kernel =
           *artifact.plan().kernels[operation.kernel];
-      double floor = std::max(kernel.bytes / gpu.peakBytes(),
-                              kernel.flops / gpu.peakFlops());
+      double rate = kernels->usesTensorCores(operation.kernel)
+                        ? gpu.peakTensorFlops()
+                        : gpu.peakFlops();
+      double floor =
+          std::max(kernel.bytes / gpu.peakBytes(), kernel.flops / rate);
       profile->add(kernel.name, time, kernel.flops, kernel.bytes, floor);
     }
   }

@@ -208,6 +208,17 @@ Status CudaKernels::resolveSegmented(const artifact::LaunchT &launch,
   return Status::success();
 }
 
+bool CudaKernels::usesTensorCores(uint32_t kernel) const {
+  if (library[kernel].gemm)
+    return library[kernel].gemm->dtype == "bf16";
+  const auto &parameters = artifact.plan().kernels[kernel]->parameters;
+  return std::any_of(
+      parameters.begin(), parameters.end(), [](const auto &parameter) {
+        return parameter->kind == artifact::ParameterKind::TensorMap &&
+               parameter->dtype == artifact::DType::BF16;
+      });
+}
+
 Status CudaKernels::placeTables(
     const std::vector<std::vector<CudaOperation> *> &programs) {
   if (tableBytes.empty())

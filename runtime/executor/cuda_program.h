@@ -46,6 +46,9 @@ public:
   Status resolve(const artifact::ProgramT &program,
                  std::vector<CudaOperation> &to);
 
+  /// Whether a kernel multiplies matrices of bf16, which tensor cores do.
+  bool usesTensorCores(uint32_t kernel) const;
+
   /// Puts the tables of all resolved segmented launches on the GPU and their
   /// addresses into the operations.
   Status placeTables(const std::vector<std::vector<CudaOperation> *> &programs);

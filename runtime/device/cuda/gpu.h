@@ -28,10 +28,12 @@ public:
   std::string describe() const;
   int driverVersion() const { return version; }
 
-  /// Bytes per second of its memory and f32 operations per second outside the
-  /// tensor cores, from the clocks and widths that the driver reports.
+  /// Bytes per second of its memory, f32 operations per second outside the
+  /// tensor cores and bf16 operations per second in them (dense), from the
+  /// clocks and widths that the driver reports.
   double peakBytes() const { return bytesPerSecond; }
   double peakFlops() const { return flopsPerSecond; }
+  double peakTensorFlops() const { return tensorFlopsPerSecond; }
 
 private:
   explicit Gpu(const Driver &driver) : api(driver) {}
@@ -43,7 +45,7 @@ private:
   Context context = nullptr;
   std::string name;
   int major = 0, minor = 0, version = 0;
-  double bytesPerSecond = 0, flopsPerSecond = 0;
+  double bytesPerSecond = 0, flopsPerSecond = 0, tensorFlopsPerSecond = 0;
 };
 
 /// A block of the GPU's memory.
