@@ -232,6 +232,31 @@ TEST_CASE("a run is the same bits every time and for any number of threads") {
   }
 }
 
+TEST_CASE("an artifact for GPUs says what this machine lacks") {
+  ToyOptions options;
+  options.target = "sm_90a";
+  Setup setup(options);
+  std::string errors;
+  CHECK(runToEnd(setup, {"--steps", "1"}, &errors) == 1);
+  INFO(errors);
+  bool named = false;
+  for (const char *text :
+       {"error: no CUDA driver is installed: ",
+        "error: the CUDA driver shows no GPU", "has code for sm_90a, but",
+        "cannot load the code for sm_90a"}) // which is the toy's, for the host
+    named |= errors.find(text) != std::string::npos;
+  CHECK(named);
+}
+
+TEST_CASE("several steps per launch are for GPUs") {
+  Setup setup({1});
+  std::string errors;
+  CHECK(runToEnd(setup, {"--steps", "4", "--steps-per-launch", "2"}, &errors) ==
+        2);
+  CHECK(errors.find("error: --steps-per-launch is for GPUs, but the artifact "
+                    "is not compiled for one") == 0);
+}
+
 TEST_CASE("hyperparameters and schedule can be overridden") {
   Setup setup;
   REQUIRE(runToEnd(setup, {"--steps", "6", "--lr", "0.01", "--lr-schedule",
