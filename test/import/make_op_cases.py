@@ -130,6 +130,8 @@ def linear():
                                     torch.einsum("ij->", a), torch.einsum("i,j->ij", a[0], b[0]), torch.einsum("...ij,jk->...ik", c, b), torch.einsum("bij,bij->b", c, c), torch.einsum("ij,jk,kl->il", a, b, b.t())), R(3, 4), R(4, 5), R(2, 3, 4))
     case("tensordot", lambda a, b: (torch.tensordot(a, b, 2), torch.tensordot(a, b, ([1], [0])), torch.kron(a[:, :, 0], b[:, :, 0])), R(2, 3, 4), R(3, 4, 5))
     case("cdist", lambda a, b: (torch.cdist(a, b), torch.cross(a, a + b[:3], dim=1)), R(3, 3), R(5, 3))
+    case("histc", lambda x, i: (torch.histc(x.detach(), 5, -1, 1), torch.histc(x.detach(), 4), torch.histc(i.float(), bins=3, min=0, max=2), torch.histc(torch.ones(3), 2)), R(20), I(4, 15))
+    case("grouped_mm", lambda x, w: torch.nn.functional.grouped_mm(x, w, offs=torch.tensor([3, 3, 8], dtype=torch.int32)), R(8, 16), R(3, 16, 8))
 
 
 def convolutions():
