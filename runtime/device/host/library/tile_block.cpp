@@ -139,7 +139,8 @@ private:
     return t.c + t.cRows.values[row] + t.cColumns.values[column];
   }
   int64_t stride(int64_t row) const { return t.cRows.steps[row / 16]; }
-  void storeApart(int sum, int64_t row, int64_t column) const;
+  void storeBlock(int sum, int64_t row, int64_t column, float *waiting) const;
+  void storeApart(const float *tile, int64_t row, int64_t column) const;
 
   const TileBlock &t;
 };
@@ -152,9 +153,8 @@ bool Block::isDirect(int64_t row, int64_t column) const {
          t.cColumns.steps[column / 16] == 1 && stride(row) > 0;
 }
 
-void Block::storeApart(int sum, int64_t row, int64_t column) const {
-  alignas(64) float tile[sumSize];
-  storeSum(sum, tile, sumRow);
+/// c at a row and column from the sums of all blocks.
+void Block::storeApart(const float *tile, int64_t row, int64_t column) const {
   int64_t height = least(16, t.cRows.count - row),
           width = least(16, t.cColumns.count - column);
   for (int64_t i = 0; i < height; ++i)
@@ -163,6 +163,34 @@ void Block::storeApart(int sum, int64_t row, int64_t column) const {
       float value = t.alpha * tile[i * sumRow + j];
       *out = t.beta == 0 ? value : value + t.beta * *out;
     }
+}
+
+void addSum(int sum, float *to, int64_t stride) {
+  alignas(64) float tile[sumSize];
+  storeSum(sum, tile, sumRow);
+  for (int64_t i = 0; i < 16; ++i)
+    _mm512_storeu_ps(to + i * stride,
+                     _mm512_add_ps(_mm512_loadu_ps(to + i * stride),
+                                   _mm512_load_ps(tile + i * sumRow)));
+}
+
+/// The sums of a block go to c, or wait for those of the next block. Blocks are
+/// added up one by one, so that sums of many terms lose less.
+void Block::storeBlock(int sum, int64_t row, int64_t column,
+                       float *waiting) const {
+  if (isDirect(row, column)) {
+    if (t.isFirst && t.beta == 0)
+      storeSum(sum, at(row, column), stride(row));
+    else
+      addSum(sum, at(row, column), stride(row));
+    return;
+  }
+  if (t.isFirst)
+    storeSum(sum, waiting, sumRow);
+  else
+    addSum(sum, waiting, sumRow);
+  if (t.isLast)
+    storeApart(waiting, row, column);
 }
 
 /// A chunk of the sums of two panels. `sums` keeps them between the chunks.
@@ -182,14 +210,9 @@ void Block::multiplyPanels(int64_t row, int64_t column, int64_t step,
            ((t.lastColumn - t.firstColumn + panelSize - 1) / panelSize) +
        (column - t.firstColumn) / panelSize) *
           (4 * sumSize);
-  forSums([&](int sum, int64_t i, int64_t j) {
-    bool direct = isDirect(i, j);
+  forSums([&](int sum, int64_t, int64_t) {
     if (step > 0)
       loadSum(sum, sums + sum * sumSize, sumRow);
-    else if (!direct && !t.isFirst)
-      loadSum(sum, waiting + sum * sumSize, sumRow);
-    else if (direct && !(t.isFirst && t.beta == 0))
-      loadSum(sum, at(i, j), stride(i));
     else
       zeroSum(sum);
   });
@@ -201,14 +224,10 @@ void Block::multiplyPanels(int64_t row, int64_t column, int64_t step,
                 isLastColumn ? first + count * stepBytes : nullptr,
                 second + t.bPanel, count);
   forSums([&](int sum, int64_t i, int64_t j) {
-    if (!last)
-      storeSum(sum, sums + sum * sumSize, sumRow);
-    else if (isDirect(i, j))
-      storeSum(sum, at(i, j), stride(i));
-    else if (!t.isLast)
-      storeSum(sum, waiting + sum * sumSize, sumRow);
+    if (last)
+      storeBlock(sum, i, j, waiting + sum * sumSize);
     else
-      storeApart(sum, i, j);
+      storeSum(sum, sums + sum * sumSize, sumRow);
   });
 }
 
