@@ -26,7 +26,8 @@ private:
   LogicalResult addKernels();
   LogicalResult addLibraryKernel(plan::KernelOp kernel, KernelEntry &entry);
   LogicalResult compileGenerated();
-  void findAlignments();
+  using Alignments = llvm::DenseMap<Operation *, SmallVector<int64_t>>;
+  Alignments findAlignments();
   uint32_t addTable(plan::KernelOp kernel,
                     std::unique_ptr<artifact::KernelT> table);
 
@@ -95,10 +96,11 @@ LogicalResult ArtifactEmitter::addKernels() {
   module.walk([&](plan::LaunchOp launch) {
     used.insert(symbols.lookup(launch.getKernel()));
   });
+  Alignments alignments = findAlignments();
   for (Operation *op : used) {
     auto kernel = cast<plan::KernelOp>(op);
     KernelEntry &entry = entries[kernel.getSymNameAttr()];
-    if (target->hasLibrary(kernel.getKind())) {
+    if (target->usesLibrary(kernel, alignments[op])) {
       if (failed(addLibraryKernel(kernel, entry)))
         return failure();
       continue;
@@ -106,22 +108,17 @@ LogicalResult ArtifactEmitter::addKernels() {
     auto table = std::make_unique<artifact::KernelT>();
     table->symbol = kernel.getSymName().str();
     entry.index = addTable(kernel, std::move(table));
-    generated.push_back({kernel, kernel.getSymName().str(), {}, {}});
+    generated.push_back(
+        {kernel, kernel.getSymName().str(), {}, std::move(alignments[op])});
   }
   return compileGenerated();
 }
 
-/// Where the operands of a kernel lie is known from its launches.
-void ArtifactEmitter::findAlignments() {
+/// Where the operands of each kernel lie is known from its launches.
+ArtifactEmitter::Alignments ArtifactEmitter::findAlignments() {
   // Of the arena itself, on every device.
   constexpr int64_t kArena = 256;
-  llvm::DenseMap<Operation *, GeneratedKernel *> bySymbol;
-  for (GeneratedKernel &kernel : generated) {
-    bySymbol[kernel.kernel] = &kernel;
-    kernel.alignments.assign(kernel.kernel.getArgumentTypes().size() +
-                                 kernel.kernel.getResultTypes().size(),
-                             kArena);
-  }
+  Alignments alignments;
   auto include = [](int64_t &alignment, Value operand) {
     auto buffer = operand.getDefiningOp<plan::BufferOp>();
     for (int64_t at :
@@ -129,31 +126,33 @@ void ArtifactEmitter::findAlignments() {
       alignment = int64_t(llvm::MinAlign(alignment, at));
   };
   module.walk([&](plan::LaunchOp launch) {
-    GeneratedKernel *kernel =
-        bySymbol.lookup(symbols.lookup(launch.getKernel()));
-    if (!kernel)
-      return;
+    auto kernel = cast<plan::KernelOp>(symbols.lookup(launch.getKernel()));
+    auto [entry, isNew] = alignments.try_emplace(kernel);
+    if (isNew)
+      entry->second.assign(kernel.getArgumentTypes().size() +
+                               kernel.getResultTypes().size(),
+                           kArena);
     for (int64_t segment = 0; segment < int64_t(launch.getSegments());
          ++segment) {
       size_t next = 0;
       for (Value input : launch.getSegmentInputs(segment))
-        include(kernel->alignments[next++], input);
+        include(entry->second[next++], input);
       for (Value output : launch.getSegmentOutputs(segment))
-        include(kernel->alignments[next++], output);
+        include(entry->second[next++], output);
     }
   });
+  return alignments;
 }
 
 LogicalResult ArtifactEmitter::compileGenerated() {
   if (generated.empty())
     return success();
-  findAlignments();
   loadEmitDialects(*module.getContext());
   std::string object;
   if (failed(target->compile(module, generated, object)))
     return failure();
   writer.addCode(target->getName().str(), std::move(object));
-  for (const GeneratedKernel &kernel : generated) {
+  for (GeneratedKernel &kernel : generated) {
     plan::KernelOp op = kernel.kernel;
     KernelEntry &entry = entries[op.getSymNameAttr()];
     entry.workItems = kernel.shape.workItems;
@@ -163,6 +162,12 @@ LogicalResult ArtifactEmitter::compileGenerated() {
     table.shared_bytes = kernel.shape.sharedBytes;
     table.items_per_block = kernel.shape.itemsPerBlock;
     table.segmented = kernel.shape.segmented;
+    table.symbol = kernel.symbol;
+    table.parameters = std::move(kernel.launch.parameters);
+    table.constants = std::move(kernel.launch.constants);
+    table.grid = kernel.launch.grid;
+    table.cluster = kernel.launch.cluster;
+    table.overlap = kernel.launch.overlap;
   }
   return success();
 }

@@ -2,6 +2,7 @@
 #ifndef LOCKSTEP_COMPILER_EMIT_TARGET_H
 #define LOCKSTEP_COMPILER_EMIT_TARGET_H
 
+#include "compiler/emit/KernelLaunch.h"
 #include "compiler/emit/loops/KernelFunction.h"
 #include "dialects/plan/Plan.h"
 #include <memory>
@@ -10,7 +11,8 @@
 namespace lockstep::emit {
 
 /// A kernel to generate. `symbol` must be unique among the kernels of one
-/// object; `shape` is what compile found.
+/// object; compile may replace it by one that kernels of equal code share.
+/// `shape` and `launch` are what compile found.
 struct GeneratedKernel {
   plan::KernelOp kernel;
   std::string symbol;
@@ -18,6 +20,7 @@ struct GeneratedKernel {
   /// Bytes of which each operand's address is a multiple in every launch:
   /// arguments, then results. Empty: of its element's size.
   llvm::SmallVector<int64_t> alignments;
+  KernelLaunch launch = {};
 };
 
 /// Turns generated kernels into the code section of an artifact.
@@ -34,9 +37,17 @@ public:
   virtual llvm::StringRef getName() const = 0;
   /// Whether kernels run on a GPU: fuse and schedule choose by it.
   virtual bool isGpu() const { return false; }
+  /// Whether kernels of bf16 products do what plan::foldProduct takes.
+  virtual bool hasProductEpilogues() const { return false; }
   /// True for kinds of kernels that the runtime's library computes on the
   /// target; the others are generated.
   virtual bool hasLibrary(plan::KernelKind kind) const = 0;
+  /// Whether this kernel goes to the library. `alignments` as in
+  /// GeneratedKernel.
+  virtual bool usesLibrary(plan::KernelOp kernel,
+                           llvm::ArrayRef<int64_t> alignments) const {
+    return hasLibrary(kernel.getKind());
+  }
   /// The tool outside of the compiler that made the code, with its version, for
   /// the artifact's hash; empty where there is none.
   virtual std::string getToolVersion() const { return {}; }

@@ -133,12 +133,23 @@ LogicalResult Describer::elementType(Value of, ArrayRef<StringRef> others) {
 
 LogicalResult Describer::describe(train::DotGeneralOp op) {
   call.kernel = artifact::LibraryKernel::Gemm;
+  // Sums are f32 anyway.
+  train::ConvertOp wide;
+  if (op.getResult().hasOneUse())
+    wide = dyn_cast<train::ConvertOp>(*op->user_begin());
   FailureOr<plan::StridedView> a = operand(op.getLhs()),
                                b = operand(op.getRhs()),
-                               c = result(op.getResult());
+                               c = result(wide ? wide.getResult()
+                                               : op.getResult());
   if (failed(a) || failed(b) || failed(c) ||
       failed(elementType(op.getLhs(), {"f64", "bf16"})))
     return failure();
+  if (wide && getElementTypeOrSelf(op.getLhs().getType()).isBF16() &&
+      getElementTypeOrSelf(wide.getType()).isF32())
+    text("c_dtype", "f32");
+  else if (wide)
+    return kernel.emitError("expected a product of bf16 before a conversion to "
+                            "f32");
   std::optional<plan::GemmShape> gemm = plan::foldContraction(op, *a, *b, *c);
   if (!gemm)
     return kernel.emitError("the contracted dimensions have no common stride");

@@ -3,6 +3,7 @@
 #define LOCKSTEP_COMPILER_EMIT_NVPTX_NVPTXTARGET_H
 
 #include "compiler/emit/Target.h"
+#include "compiler/emit/nvptx/ProductKernel.h"
 
 namespace lockstep::emit {
 
@@ -15,7 +16,10 @@ public:
 
   llvm::StringRef getName() const override { return section; }
   bool isGpu() const override { return true; }
+  bool hasProductEpilogues() const override;
   bool hasLibrary(plan::KernelKind kind) const override;
+  bool usesLibrary(plan::KernelOp kernel,
+                   llvm::ArrayRef<int64_t> alignments) const override;
   std::string getToolVersion() const override;
   mlir::LogicalResult compile(mlir::ModuleOp module,
                               llvm::MutableArrayRef<GeneratedKernel> kernels,
@@ -28,6 +32,10 @@ public:
                std::string &ptx);
 
 private:
+  /// A product that a kernel of our own does; nothing for other kernels.
+  std::optional<ProductKernel>
+  planProduct(plan::KernelOp kernel, llvm::ArrayRef<int64_t> alignments) const;
+
   std::string chip, section;
 };
 
