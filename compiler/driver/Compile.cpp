@@ -207,6 +207,7 @@ void Compilation::addPasses(Phase phase, PassManager &manager) const {
   case Phase::Fuse: {
     fuse::FusePipelineOptions fusion;
     fusion.gpu = target->isGpu();
+    fusion.epilogues = target->hasProductEpilogues();
     fuse::buildFusePipeline(manager, fusion);
     break;
   }

@@ -229,6 +229,13 @@ static bool isEqual(plan::KernelOp a, plan::KernelOp b) {
              &a.getBody(), &b.getBody(), OperationEquivalence::IgnoreLocations);
 }
 
+KernelTable::KernelTable(ModuleOp module) : module(module) {
+  for (auto kernel : module.getOps<plan::KernelOp>()) {
+    kernels[getHash(kernel)].push_back(kernel);
+    ++count;
+  }
+}
+
 plan::KernelOp KernelTable::insert(plan::KernelOp kernel) {
   SmallVector<plan::KernelOp, 1> &candidates = kernels[getHash(kernel)];
   for (plan::KernelOp candidate : candidates)

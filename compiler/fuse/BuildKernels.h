@@ -25,7 +25,8 @@ BuiltKernel buildAnchorKernel(mlir::Operation *op, Operands &operands);
 /// The kernels of a module, one per structure.
 class KernelTable {
 public:
-  explicit KernelTable(mlir::ModuleOp module) : module(module) {}
+  /// Knows the kernels that the module has.
+  explicit KernelTable(mlir::ModuleOp module);
 
   /// The symbol of the kernel equal to `kernel`: `kernel` itself, inserted into
   /// the module, or an earlier one, and then `kernel` is erased.

@@ -22,6 +22,10 @@ struct FusePipelineOptions : mlir::PassPipelineOptions<FusePipelineOptions> {
       llvm::cl::desc("For GPUs: attention is made of products and softmax, "
                      "tall column sums are cut to keep all processors busy"),
       llvm::cl::init(false)};
+  Option<bool> epilogues{
+      *this, "epilogues",
+      llvm::cl::desc("Kernels of bf16 products do pointwise work, too"),
+      llvm::cl::init(false)};
 };
 
 /// Input: functions of `train` operations on local shapes and `dist`

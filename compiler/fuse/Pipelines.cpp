@@ -26,6 +26,8 @@ void fuse::buildFusePipeline(OpPassManager &manager,
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
   manager.addPass(createFuseLayoutsPass());
+  if (options.epilogues)
+    manager.addPass(createFuseEpiloguesPass());
   manager.addPass(createFuseKernelsPass());
   manager.addPass(createFuseVerifyOutputPass());
 }
