@@ -10,6 +10,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
 #include "test/emit/KernelCheck.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
@@ -36,14 +37,12 @@ static SmallVector<emit::GeneratedKernel> collect(ModuleOp module) {
   SmallVector<emit::GeneratedKernel> kernels;
   emit::NvptxTarget target(chip);
   for (auto kernel : module.getOps<plan::KernelOp>()) {
-    if (target.hasLibrary(kernel.getKind()))
-      continue;
-    size_t operands =
-        kernel.getArgumentTypes().size() + kernel.getResultTypes().size();
-    kernels.push_back({kernel,
-                       kernel.getSymName().str(),
-                       {},
-                       SmallVector<int64_t>(operands, kAlignment)});
+    SmallVector<int64_t> alignments(kernel.getArgumentTypes().size() +
+                                        kernel.getResultTypes().size(),
+                                    kAlignment);
+    if (!target.usesLibrary(kernel, alignments))
+      kernels.push_back(
+          {kernel, kernel.getSymName().str(), {}, std::move(alignments)});
   }
   return kernels;
 }
@@ -109,11 +108,41 @@ static FailureOr<json::Array> describeSegment(plan::KernelOp kernel,
   return operands;
 }
 
+static json::Array toJson(ArrayRef<int64_t> numbers) {
+  json::Array array;
+  for (int64_t number : numbers)
+    array.push_back(number);
+  return array;
+}
+
+/// Fields as in the artifact (artifact.fbs); constants as hexadecimal text.
+static json::Object describeLaunch(const emit::KernelLaunch &launch) {
+  json::Array parameters;
+  for (const auto &parameter : launch.parameters)
+    parameters.push_back(json::Object{
+        {"kind", artifact::EnumNameParameterKind(parameter->kind)},
+        {"operand", parameter->operand},
+        {"byte_offset", parameter->byte_offset},
+        {"dtype", artifact::EnumNameDType(parameter->dtype)},
+        {"dims", toJson(parameter->dims)},
+        {"strides", toJson(parameter->strides)},
+        {"box", toJson(SmallVector<int64_t>(parameter->box.begin(),
+                                            parameter->box.end()))},
+        {"swizzle", parameter->swizzle},
+        {"offset", parameter->offset},
+        {"bytes", parameter->bytes},
+        {"value", parameter->value}});
+  return json::Object{{"parameters", std::move(parameters)},
+                      {"constants", llvm::toHex(launch.constants)},
+                      {"grid", launch.grid}};
+}
+
 static FailureOr<json::Object> describe(const emit::GeneratedKernel &generated,
                                         ModuleOp module, DataFile &data) {
   plan::KernelOp kernel = generated.kernel;
   const emit::KernelShape &shape = generated.shape;
-  json::Object entry{{"symbol", generated.symbol},
+  json::Object entry{{"name", kernel.getSymName().str()},
+                     {"symbol", generated.symbol},
                      {"kind", plan::stringifyKernelKind(kernel.getKind())},
                      {"threads", shape.threads},
                      {"shared_bytes", shape.sharedBytes},
@@ -137,6 +166,8 @@ static FailureOr<json::Object> describe(const emit::GeneratedKernel &generated,
       if (plan::canWriteOver(kernel, i, k))
         over.push_back(json::Array{i, k});
   entry["over"] = std::move(over);
+  if (!generated.launch.parameters.empty())
+    entry["launch"] = describeLaunch(generated.launch);
   return entry;
 }
 

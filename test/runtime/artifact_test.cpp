@@ -204,6 +204,64 @@ TEST_CASE("inconsistent plans are refused, each by its rule") {
         }) == "P8");
 }
 
+/// The rule that a plan breaks whose first launch is of a CUDA kernel with this
+/// parameter.
+template <typename Change> static std::string checkParameter(Change change) {
+  artifact::PlanT plan = toyPlan({2, 2});
+  for (auto &kernel : plan.kernels)
+    if (kernel->library == artifact::LibraryKernel::None)
+      kernel->threads = 128;
+  plan.programs[0]->instructions[0]->operation.AsLaunch()->kernel = 0;
+  artifact::KernelT &kernel = *plan.kernels[0];
+  kernel.parameters.push_back(std::make_unique<artifact::KernelParameterT>());
+  change(kernel, *kernel.parameters.back());
+  return checkPlan(plan).what().substr(0, 2);
+}
+
+TEST_CASE("parameters of kernels stay inside of what they name") {
+  using artifact::ParameterKind;
+  using Kernel = artifact::KernelT;
+  using Parameter = artifact::KernelParameterT;
+  auto map = [](Parameter &parameter, int64_t rows) {
+    parameter.kind = ParameterKind::TensorMap;
+    parameter.dtype = artifact::DType::F32;
+    parameter.dims = {1, rows};
+    parameter.strides = {4};
+    parameter.box = {1, 1};
+  };
+  CHECK(checkParameter([](Kernel &, Parameter &) {}) == "");
+  CHECK(checkParameter([](Kernel &, Parameter &p) { p.operand = 99; }) == "P9");
+  CHECK(checkParameter([](Kernel &, Parameter &p) { p.byte_offset = -4; }) ==
+        "P9");
+  CHECK(checkParameter([&](Kernel &, Parameter &p) { map(p, 2); }) == "");
+  CHECK(checkParameter([&](Kernel &, Parameter &p) { map(p, 1 << 20); }) ==
+        "P9");
+  CHECK(checkParameter([&](Kernel &, Parameter &p) {
+          map(p, 2);
+          p.strides.clear();
+        }) == "P9");
+  CHECK(checkParameter([](Kernel &kernel, Parameter &p) {
+          p.kind = ParameterKind::Constant;
+          p.bytes = 4;
+          kernel.constants.resize(3);
+        }) == "P9");
+  CHECK(checkParameter([](Kernel &, Parameter &p) {
+          p.kind = ParameterKind::Scratch;
+          p.offset = -1;
+        }) == "P9");
+  CHECK(checkParameter([](Kernel &kernel, Parameter &) {
+          kernel.grid = 3;
+          kernel.cluster = 2;
+        }) == "P9");
+  CHECK(checkParameter([](Kernel &kernel, Parameter &) {
+          kernel.segmented = true;
+        }) == "P9");
+  CHECK(checkParameter([](Kernel &kernel, Parameter &) {
+          kernel.parameters.clear();
+          kernel.overlap = true;
+        }) == "P9");
+}
+
 TEST_CASE("an artifact is described part by part") {
   TemporaryFolder folder;
   std::string path = folder.path + "/toy.lockstep";

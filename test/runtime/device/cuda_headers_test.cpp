@@ -51,6 +51,8 @@ SAME_DRIVER(moduleGetFunction, cuModuleGetFunction);
 SAME_DRIVER(functionGetAttribute, cuFuncGetAttribute);
 SAME_DRIVER(functionSetAttribute, cuFuncSetAttribute);
 SAME_DRIVER(launchKernel, cuLaunchKernel);
+SAME_DRIVER(launchKernelEx, cuLaunchKernelEx);
+SAME_DRIVER(tensorMapEncodeTiled, cuTensorMapEncodeTiled);
 SAME_DRIVER(memGetInfo, cuMemGetInfo);
 SAME_DRIVER(memAlloc, cuMemAlloc);
 SAME_DRIVER(memFree, cuMemFree);

@@ -1,6 +1,8 @@
 #include "test/runtime/device/fake_driver.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <iterator>
 
 namespace lockstep::runtime::testing {
 
@@ -18,7 +20,7 @@ static Result attributeOf(int *value, int attribute, DeviceNumber) {
 static Result allocate(Address *address, size_t bytes) {
   if (bytes > fakeGpu.freeBytes)
     return outOfMemory;
-  *address = 4096;
+  *address = fakeGpu.address;
   return success;
 }
 
@@ -86,6 +88,26 @@ Driver fakeDriver() {
     return success;
   };
   driver.functionSetAttribute = [](Function, int, int) { return 1; };
+  driver.memcpyHtoD = [](Address, const void *source, size_t bytes) {
+    fakeGpu.copied.assign(static_cast<const char *>(source), bytes);
+    return success;
+  };
+  driver.memsetD8Async = [](Address, unsigned char, size_t bytes,
+                            StreamHandle) {
+    fakeGpu.cleared = bytes;
+    return success;
+  };
+  driver.streamSynchronize = [](StreamHandle) { return success; };
+  driver.tensorMapEncodeTiled =
+      [](TensorMap *map, int type, unsigned rank, void *address,
+         const uint64_t *dims, const uint64_t *strides, const unsigned *box,
+         const unsigned *, int, int swizzle, int, int) {
+        uint64_t parts[] = {uint64_t(type), rank,    uint64_t(address),
+                            dims[0],        dims[1], strides[0],
+                            box[0],         box[1],  uint64_t(swizzle)};
+        std::copy(std::begin(parts), std::end(parts), map->opaque);
+        return fakeGpu.mapResult;
+      };
   return driver;
 }
 

@@ -15,8 +15,12 @@ struct FakeGpu {
   size_t freeBytes = 1 << 30;
   cuda::Result loadResult = cuda::success;
   const char *jitLog = "";
-  int threadsPerBlock = 1024; ///< of every function
-  int opened = -1;            ///< the GPU that was asked for
+  int threadsPerBlock = 1024;   ///< of every function
+  int opened = -1;              ///< the GPU that was asked for
+  cuda::Address address = 4096; ///< of every allocation
+  std::string copied;           ///< last to the GPU
+  size_t cleared = 0;           ///< bytes, last
+  cuda::Result mapResult = cuda::success;
 };
 
 /// The one that the fake driver shows; tests set it first.
