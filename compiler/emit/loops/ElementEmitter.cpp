@@ -35,7 +35,7 @@ bool LoopShapes::refine(const std::map<std::pair<int, int>, int64_t> &splits) {
 
 ElementEmitter::ElementEmitter(OpBuilder *builder, Location loc,
                                LoopShapes &shapes, const ScalarModel &model)
-    : shapes(shapes), builder(builder), loc(loc),
+    : shapes(shapes), builder(builder), loc(loc), model(model),
       indexType(
           IntegerType::get(loc.getContext(), unsigned(model.indexWidth))) {
   levels.push_back(std::make_unique<Level>());

@@ -182,6 +182,8 @@ private:
   Value computeConcatenate(train::ConcatenateOp op,
                            llvm::ArrayRef<Digit> index);
   Value computeGather(train::GatherOp op, llvm::ArrayRef<Digit> index);
+  std::optional<Value> computeSharedQuotient(train::DivideOp op,
+                                             llvm::ArrayRef<Digit> index);
   std::optional<Value> computeIotaCompare(train::CompareOp op,
                                           llvm::ArrayRef<Digit> index);
   Value computeIota(train::IotaOp op, llvm::ArrayRef<Digit> index);
@@ -190,6 +192,9 @@ private:
   Value computeDropout(train::DropoutOp op, llvm::ArrayRef<Digit> index);
   /// The operand's index for operations that only renumber.
   Index viewIndex(mlir::Operation *op, llvm::ArrayRef<Digit> index);
+
+  /// The level at whose block `value` is computed.
+  unsigned definingLevel(Value value);
 
   /// A digit computed by `body` once per level; `key` identifies it.
   Digit derive(std::vector<int64_t> key, unsigned level, int64_t size,
@@ -204,6 +209,7 @@ private:
   mlir::OpBuilder *builder;
   mlir::Location loc;
   std::unique_ptr<ScalarBuilder> scalar;
+  ScalarModel model;
   mlir::Type indexType;
   std::vector<std::unique_ptr<Level>> levels;
   llvm::DenseMap<Value, Buffer> buffers;

@@ -66,6 +66,9 @@ Value ElementEmitter::compute(Value value, llvm::ArrayRef<Digit> index) {
   if (auto compare = dyn_cast<train::CompareOp>(op))
     if (std::optional<Value> narrow = computeIotaCompare(compare, index))
       return *narrow;
+  if (auto divide = dyn_cast<train::DivideOp>(op))
+    if (std::optional<Value> quotient = computeSharedQuotient(divide, index))
+      return *quotient;
   if (isScalarOp(op)) {
     llvm::SmallVector<Value> operands;
     for (Value operand : op->getOperands())
@@ -417,6 +420,50 @@ Value ElementEmitter::computeIota(train::IotaOp op,
   return number;
 }
 
+unsigned ElementEmitter::definingLevel(Value value) {
+  unsigned level = currentLevel();
+  while (level > 0 && value.getParentBlock() != levels[level]->block)
+    --level;
+  return level;
+}
+
+/// True if many elements share one of `value`'s.
+static bool isShared(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (auto constant = dyn_cast<train::ConstantOp>(op)) {
+      auto dense = dyn_cast<DenseElementsAttr>(constant.getValue());
+      return dense && dense.isSplat();
+    }
+    if (isa<train::BroadcastInDimOp>(op) &&
+        typeOf(op->getOperand(0)).getNumElements() <
+            typeOf(value).getNumElements())
+      return true;
+    if (!isa<train::ReshapeOp, train::TransposeOp, train::BroadcastInDimOp>(op))
+      return false;
+    value = op->getOperand(0);
+  }
+  return false;
+}
+
+std::optional<Value>
+ElementEmitter::computeSharedQuotient(train::DivideOp op,
+                                      llvm::ArrayRef<Digit> index) {
+  // Where quotients may be approximate, a divisor that many elements share is
+  // inverted once: a rounding more, for a product instead of a division.
+  if (!model.hardware.approximatesF32 ||
+      !typeOf(op.getResult()).getElementType().isF32() ||
+      !isShared(op.getRhs()))
+    return std::nullopt;
+  Value dividend = emit(op.getLhs(), index), divisor = emit(op.getRhs(), index);
+  if (isPlanning())
+    return Value();
+  Value inverse;
+  atLevel(definingLevel(divisor), [&] {
+    inverse = scalar->div(scalar->constant(divisor.getType(), 1.0), divisor);
+  });
+  return scalar->mul(dividend, inverse);
+}
+
 std::optional<Value>
 ElementEmitter::computeIotaCompare(train::CompareOp op,
                                    llvm::ArrayRef<Digit> index) {
@@ -442,10 +489,7 @@ ElementEmitter::computeIotaCompare(train::CompareOp op,
         i32, b.create<arith::MinSIOp>(
                  b.create<arith::MaxSIOp>(number, b.i64(-1)), b.i64(size)));
   };
-  unsigned level = currentLevel();
-  while (level > 0 && number.getParentBlock() != levels[level]->block)
-    --level;
-  atLevel(level, clamp);
+  atLevel(definingLevel(number), clamp);
   return emitCompareInt(b, op.getDirection(),
                         b.create<arith::TruncIOp>(i32, position), clamped,
                         false);

@@ -15,8 +15,9 @@ using namespace mlir;
 using namespace lockstep;
 using namespace lockstep::emit;
 
-/// Vectors of elements that a thread takes.
-static constexpr int64_t kVectorsPerThread = 4;
+/// Vectors of elements that a thread takes: enough that reading the tables and
+/// the scalars costs little.
+static constexpr int64_t kVectorsPerThread = 16;
 static constexpr int64_t kChunkBytes = 24, kBeginAt = 8, kEndAt = 16;
 
 static int64_t getUpdateLanes(plan::KernelOp kernel) {
@@ -50,16 +51,31 @@ static void emitChunk(GridFunction &grid, int64_t lanes, Value begin,
       for (const Buffer &buffer : grid.results)
         e.store(buffer, elements[next++], index);
   };
-  Value step = e.number(grid.threads);
-  Value lastVector = grid.divide(end, lanes);
+  auto vectorAt = [&](Value i, llvm::SmallVectorImpl<Index> &indices) {
+    Digit vector = e.makeDigit(i, kUpdateSize / lanes);
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      indices.push_back({vector, e.constantDigit(lane, lanes)});
+  };
+  Value step = e.number(grid.threads), twoSteps = e.number(2 * grid.threads);
+  Value firstVector = b.addInt(grid.divide(begin, lanes), grid.thread),
+        lastVector = grid.divide(end, lanes);
   auto none = [](llvm::ArrayRef<Value>) { return GridFunction::Values(); };
-  e.loop(
-      b.addInt(grid.divide(begin, lanes), grid.thread), lastVector, {},
-      [&](Value i, llvm::ArrayRef<Value> carried) {
-        Digit vector = e.makeDigit(i, kUpdateSize / lanes);
+  // Two vectors at a time, whose loads overlap, then what is left.
+  GridFunction::Values next = e.loop(
+      firstVector, b.subInt(lastVector, step), {firstVector},
+      [&](Value i, llvm::ArrayRef<Value>) -> GridFunction::Values {
         llvm::SmallVector<Index> indices;
-        for (int64_t lane = 0; lane < lanes; ++lane)
-          indices.push_back({vector, e.constantDigit(lane, lanes)});
+        vectorAt(i, indices);
+        vectorAt(b.addInt(i, step), indices);
+        update(indices);
+        return {b.addInt(i, twoSteps)};
+      },
+      /*parallel=*/true, twoSteps);
+  e.loop(
+      next[0], lastVector, {},
+      [&](Value i, llvm::ArrayRef<Value> carried) {
+        llvm::SmallVector<Index> indices;
+        vectorAt(i, indices);
         update(indices);
         return none(carried);
       },
