@@ -143,6 +143,8 @@ std::string test::checkKernels(ModuleOp module,
     if (!emit::isLibraryKind(kernel.getKind()) &&
         kernel.getKind() != plan::KernelKind::Update)
       kernels.push_back({kernel, kernel.getSymName().str(), {}, {}});
+  if (kernels.empty())
+    return "";
   std::unique_ptr<emit::Target> target = emit::Target::create(options.target);
   emit::loadEmitDialects(*module.getContext());
   std::string object;
