@@ -15,6 +15,8 @@ static void lowerHistc(OpCall &op) {
   double low = op.real("min", 0), high = op.real("max", 0);
   if (op.bad())
     return;
+  if (bins < 1 || op.resultShape() != Shape{bins} || !(low <= high))
+    return void(op.t.fail("expected bins between two bounds"));
   Emitter &t = op.t;
   x = t.reshape(t.stopGradient(x), {countOf(shapeOf(x)), 1});
   Value from, to;
