@@ -63,7 +63,7 @@ void AheadSteps::run() {
 }
 
 Values AheadSteps::runItem(Value index, ValueRange carried) {
-  BackwardItem item(frame, index);
+  BackwardItem item = loadItem(index);
   Position key{carried[2], carried[3]};
   StepState state;
   state.at = {carried[0], carried[1]};

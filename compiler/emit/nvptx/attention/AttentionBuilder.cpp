@@ -128,6 +128,11 @@ void AttentionBuilder::copyBytes(Value target, Value source, int bytes,
            "[$0], [$1], $2, [$3];",
            "r,l,r,r,~{memory}", {target, source, constant(bytes), barrier});
 }
+Values AttentionBuilder::loadSharedPair(Value address) {
+  Value pair = assembly("ld.shared.v2.f32 {$0, $1}, [$2];", "=f,=f,r", address,
+                        structOfF32(2));
+  return extractAll(pair, 2);
+}
 void AttentionBuilder::storeBox(Value map, Value source,
                                 ValueRange coordinates) {
   NVVM::CpAsyncBulkTensorSharedCTAToGlobalOp::create(

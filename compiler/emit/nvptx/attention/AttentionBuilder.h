@@ -64,6 +64,9 @@ public:
                Value barrier);
   /// Contiguous bytes of global memory.
   void copyBytes(Value target, Value source, int bytes, Value barrier);
+  /// Two f32 of shared memory. With side effects, so that the load is not moved
+  /// before the wait for the copy that brings them.
+  Values loadSharedPair(Value address);
   void storeBox(Value map, Value source, mlir::ValueRange coordinates);
   void commitCopies();
   /// Until at most so many groups of copies still read shared memory, or still

@@ -18,6 +18,9 @@ int64_t attention::getPaddedRows(const BackwardConfig &config,
   int64_t rows = getQueryRows(config);
   return (queries + rows - 1) / rows * rows;
 }
+int64_t attention::getPaddedKeys(int64_t keys) {
+  return (keys + keyBlock - 1) / keyBlock * keyBlock;
+}
 int64_t attention::getQuerySumBytes(const BackwardConfig &config,
                                     int64_t queries) {
   return getPaddedRows(config, queries) * config.headDim * 4;
@@ -61,6 +64,8 @@ ForwardLayout attention::getSharedLayout(const ForwardConfig &config) {
   layout.key = offsets.take(config.stages * layout.keyBytes);
   layout.value = offsets.take(config.stages * layout.keyBytes);
   layout.output = offsets.take(layout.queryBytes);
+  layout.keyBias =
+      offsets.take(config.keyBias ? config.stages * keyBiasBytes : 0);
   layout.barrierCount = 4 * config.stages + 2 * config.queryStages;
   layout.barriers = offsets.take(8 * layout.barrierCount);
   layout.totalBytes = offsets.take(0);
@@ -107,6 +112,8 @@ attention::getSharedLayout(const QueryGradientConfig &config) {
   layout.key = offsets.take(config.stages * layout.keyBytes);
   layout.value = offsets.take(config.stages * layout.keyBytes);
   layout.output = offsets.take(layout.queryBytes);
+  layout.keyBias =
+      offsets.take(config.keyBias ? config.stages * keyBiasBytes : 0);
   layout.barrierCount = 4 * config.stages + 2 * config.queryStages;
   layout.barriers = offsets.take(8 * layout.barrierCount);
   layout.totalBytes = offsets.take(0);
@@ -189,9 +196,7 @@ ForwardConfig attention::getForwardConfig(int headDim, Mask mask) {
   config.mask = mask;
   if (headDim == 64) {
     config.stages = 3;
-    config.polynomial = 8;
-  } else {
-    config.queryStages = 2;
+    config.polynomial = mask == Mask::Full ? 8 : 0;
   }
   return config;
 }
@@ -205,10 +210,14 @@ BackwardConfig attention::getBackwardConfig(int headDim, Mask mask,
   if (deterministic) {
     config.queryGradient = QueryGradient::None;
     config.stages = 3;
-  } else if (headDim != 64) {
-    config.queryGradient = QueryGradient::BulkReduce;
+  } else if (headDim == 128) {
     config.deferKeyGradient = true;
     config.lateValueGradient = true;
+    // The buffers of the bulk reduction take the third stage's place.
+    if (mask == Mask::Full)
+      config.stages = 3;
+    else
+      config.queryGradient = QueryGradient::BulkReduce;
   }
   return config;
 }

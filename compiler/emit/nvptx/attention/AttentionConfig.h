@@ -7,6 +7,7 @@
 // same facts.
 //
 //   forward          out and lse, the natural logarithm of each row's sum
+//   key bias         what is added to the scores of each key, from a mask
 //   prepare          what backward reads of each query besides q and dout
 //   backward         dk and dv, and dq as f32 sums in the order of registers
 //   convert          dq as bf16 rows
@@ -41,6 +42,9 @@ enum class Mask {
 struct ForwardConfig {
   int headDim = 64;
   Mask mask = Mask::Full;
+  /// Something is added to every score of a key, the same for all queries and
+  /// heads: minus infinity hides a key, as padding does.
+  bool keyBias = false;
   /// Warpgroups that multiply, each with 64 rows of queries.
   int consumers = 2;
   /// Blocks of 128 keys and of their values in flight, tiles of queries.
@@ -63,6 +67,7 @@ enum class QueryGradient {
 struct BackwardConfig {
   int headDim = 64;
   Mask mask = Mask::Full;
+  bool keyBias = false;
   /// Tiles of queries, and of dout, in flight; blocks of keys and values.
   int stages = 2, keyStages = 1;
   QueryGradient queryGradient = QueryGradient::Reduce;
@@ -76,11 +81,13 @@ struct BackwardConfig {
 struct QueryGradientConfig {
   int headDim = 64;
   Mask mask = Mask::Full;
+  bool keyBias = false;
   int stages = 2, queryStages = 1;
 };
 
 /// Rows of a block of keys, in every kernel.
 constexpr int keyBlock = 128;
+constexpr int keyBiasBytes = keyBlock * 4;
 constexpr int maxSharedBytes = 232448;
 constexpr double log2E = 1.4426950408889634;
 
@@ -105,6 +112,8 @@ int getQueryRows(const QueryGradientConfig &config);
 /// dq are padded to whole steps (getPaddedRows).
 int getQueryRows(const BackwardConfig &config);
 int64_t getPaddedRows(const BackwardConfig &config, int64_t queries);
+/// Keys are padded to whole blocks in the key bias.
+int64_t getPaddedKeys(int64_t keys);
 /// Bytes of dq's sums for one head.
 int64_t getQuerySumBytes(const BackwardConfig &config, int64_t queries);
 
@@ -112,7 +121,7 @@ int getThreads(const ForwardConfig &config);
 int getThreads(const BackwardConfig &config);
 int getThreads(const QueryGradientConfig &config);
 /// Of the pre and post passes.
-constexpr int prepareThreads = 256, convertThreads = 128;
+constexpr int prepareThreads = 256, convertThreads = 128, keyBiasThreads = 256;
 /// Rows of one block of the prepare kernel.
 int getPrepareRows(int headDim);
 /// Dynamic shared memory of a block of the convert kernel.
@@ -127,6 +136,8 @@ constexpr int boxColumns = 64, storeBoxRows = 64;
 struct ForwardLayout {
   int queryBytes, keyBytes; // one tile of queries, one block of keys
   int query, key, value, output;
+  /// One vector for each block of keys in flight; nothing without a bias.
+  int keyBias;
   int barriers, barrierCount;
   int totalBytes;
 };
@@ -147,7 +158,7 @@ BackwardLayout getSharedLayout(const BackwardConfig &config);
 
 struct QueryGradientLayout {
   int queryBytes, keyBytes;
-  int query, outputGradient, key, value, output;
+  int query, outputGradient, key, value, output, keyBias;
   int barriers, barrierCount;
   int totalBytes;
 };

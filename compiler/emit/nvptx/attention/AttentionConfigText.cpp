@@ -34,7 +34,8 @@ static Flag<Config> flag(const char *word, T Config::*field, T value) {
 
 template <typename Config> static std::vector<Flag<Config>> getMaskFlags() {
   return {flag("causal", &Config::mask, Mask::Causal),
-          flag("window", &Config::mask, Mask::CausalWindow)};
+          flag("window", &Config::mask, Mask::CausalWindow),
+          flag("keybias", &Config::keyBias, true)};
 }
 
 template <typename Config> static const Words<Config> &getWords();

@@ -11,7 +11,7 @@
 // positive.
 //
 //   forward         maps: query (getQueryRows), key (128), value (128), output
-//                   (64); ptr lse f32 [B, H, T]; ptr table, bounds; i32
+//                   (64); ptr lse f32 [B, H, T], key bias, table, bounds; i32
 //                   queries, keys, query heads, window; f32 scale
 //   prepare         ptr out, dout (bf16), lse, logSum, rowSum, dq's sums;
 //                   i32 rows (B H padded rows), queries, padded rows, query
@@ -19,16 +19,23 @@
 //                   head, batch, dout's row, head, batch. Grid: one block for
 //                   getPrepareRows rows
 //   backward        maps: query, key (128), value (128), dout, both gradients
-//                   dk and dv (64); ptr logSum, rowSum, dq's sums; ptr table,
-//                   bounds; i32 queries' tiles (padded rows / getQueryRows),
-//                   keys, query heads, window; f32 scale
+//                   dk and dv (64); ptr logSum, rowSum, dq's sums, key bias,
+//                   table, bounds; i32 queries' tiles (padded rows /
+//                   getQueryRows), keys, query heads, window; f32 scale
 //   convert         map: dq (64); ptr dq's sums; i32 queries' tiles, query
 //                   heads; f32 scale. Grid: 2 blocks for each head's tile
 //   query gradient  maps: query (128), key, value (128), dout (128), dq (64);
-//                   ptr out, dout, lse, logSum, rowSum; ptr table, bounds; i32
+//                   ptr out, dout, lse, logSum, rowSum, key bias, table,
+//                   bounds; i32
 //                   queries, keys, padded rows, query heads, window, head
 //                   dimension; i64 the six strides of prepare; f32 scale
 //
+//   key bias        ptr mask (i8 or f32 [batch][key]), key bias; i32 rows (B
+//                   padded keys), keys, padded keys; i64 the mask's stride from
+//                   batch to batch, 0 for one that is shared; f32 scale. Grid:
+//                   one block for keyBiasThreads rows
+//
+// The key bias, f32 [B, padded keys], is added to the scores before the scale.
 // logSum and rowSum, f32 [B, H, padded rows], are what prepare or the query
 // gradient leaves for backward: minus lse in base 2 (minus infinity in padding)
 // and the sum over a row of dout times out. Unused pointers may be null.
@@ -42,6 +49,12 @@
 
 namespace lockstep::attention {
 
+/// What a key bias is made from: i8, 0 hides the key; or f32, added to the
+/// scaled scores.
+enum class KeyMask { Boolean, Added };
+
+mlir::LogicalResult buildKeyBiasKernel(mlir::ModuleOp module, KeyMask mask,
+                                       llvm::StringRef symbol);
 mlir::LogicalResult buildForwardKernel(mlir::ModuleOp module,
                                        const ForwardConfig &config,
                                        llvm::StringRef symbol);

@@ -27,7 +27,7 @@ namespace lockstep::attention {
 /// The kernel's arguments, in order.
 struct BackwardArguments {
   Value query, key, value, outputGradient, keyGradient, valueGradient;
-  Value logSum, rowSum, querySums, table, bounds;
+  Value logSum, rowSum, querySums, keyBias, table, bounds;
   Value tiles, keys, queryHeads, window, scale;
 };
 
@@ -53,6 +53,8 @@ struct BackwardFrame : BlockFrame {
 struct BackwardItem {
   BackwardItem(BackwardFrame &frame, Value index);
   Value row, keyHead, batch, firstHead, steps, first, start, end;
+  /// Of the thread's two rows, for a consumer that adds one.
+  Value bias[2];
 };
 
 /// A tile of queries of one head, counted over the whole batch.

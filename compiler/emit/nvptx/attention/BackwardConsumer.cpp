@@ -1,5 +1,6 @@
 //===- BackwardConsumer.cpp - The warpgroups of the backward kernel -------===//
 #include "compiler/emit/nvptx/attention/BackwardConsumer.h"
+#include "compiler/emit/nvptx/attention/KeyBias.h"
 #include "compiler/emit/nvptx/attention/ScoreMask.h"
 
 using namespace mlir;
@@ -10,6 +11,18 @@ BackwardConsumer::BackwardConsumer(BackwardFrame &frame)
     : frame(frame), b(frame.b), config(frame.config), self(frame),
       queryRows(getQueryRows(config)), gradientSums(config.headDim / 2),
       scale(b.multiplyF32(frame.arguments.scale, b.constantF32(log2E))) {}
+
+BackwardItem BackwardConsumer::loadItem(Value index) {
+  BackwardItem item(frame, index);
+  if (!config.keyBias)
+    return item;
+  Value bias = getKeyBias(b, frame.arguments.keyBias, item.batch,
+                          frame.arguments.keys, b.add(item.row, self.row));
+  for (int half = 0; half < 2; ++half)
+    item.bias[half] = b.load(b.element(bias, 8 * half, b.getF32Type()),
+                             b.getF32Type(), 4, /*invariant=*/true);
+  return item;
+}
 
 //===----------------------------------------------------------------------===//
 // Products
@@ -55,23 +68,24 @@ Value BackwardConsumer::getVectorColumn(Value stage) {
   return b.add(b.hide(column), b.multiply(stage, frame.layout.vectorBytes));
 }
 
-/// With side effects, so that it is not moved before the wait for the copy.
-Values BackwardConsumer::loadPair(Value column, int vectorOffset, int group) {
-  Value pair =
-      b.assembly("ld.shared.v2.f32 {$0, $1}, [$2];", "=f,=f,r",
-                 b.add(column, vectorOffset + 32 * group), b.structOfF32(2));
-  return b.extractAll(pair, 2);
-}
-
 Values BackwardConsumer::getWeights(const BackwardItem &item, QueryTile tile,
                                     ArrayRef<Value> scores, Value stage) {
-  MaskArguments mask{config.mask, frame.arguments.keys, frame.arguments.window};
-  Values seen = maskQueries(frame, self, mask, scores,
-                            b.multiply(tile.tile, queryRows), item.row);
+  Values seen(scores);
+  // The bias of keys past the end is minus infinity.
+  if (config.mask != Mask::Full || !config.keyBias) {
+    MaskArguments mask{config.mask, frame.arguments.keys,
+                       frame.arguments.window};
+    seen = maskQueries(frame, self, mask, scores,
+                       b.multiply(tile.tile, queryRows), item.row);
+  }
+  if (config.keyBias)
+    for (size_t i = 0; i < seen.size(); ++i)
+      seen[i] = b.addF32(seen[i], item.bias[i / 2 % 2]);
   Value column = getVectorColumn(stage);
   Values weights;
   for (int group = 0; group < queryRows / 8; ++group) {
-    Values logSums = loadPair(column, frame.layout.logSum, group);
+    Values logSums =
+        b.loadSharedPair(b.add(column, frame.layout.logSum + 32 * group));
     for (int i = 4 * group; i < 4 * group + 4; ++i)
       weights.push_back(b.exp2F32(b.fusedF32(seen[i], scale, logSums[i % 2])));
   }
@@ -84,7 +98,8 @@ Values BackwardConsumer::getScoreGradients(ArrayRef<Value> weights,
   Value column = getVectorColumn(stage);
   Values gradients;
   for (int group = 0; group < queryRows / 8; ++group) {
-    Values rowSums = loadPair(column, frame.layout.rowSum, group);
+    Values rowSums =
+        b.loadSharedPair(b.add(column, frame.layout.rowSum + 32 * group));
     for (int i = 4 * group; i < 4 * group + 4; ++i)
       gradients.push_back(b.multiplyF32(
           weights[i], b.subtractF32(weightGradients[i], rowSums[i % 2])));

@@ -23,6 +23,9 @@ protected:
                           llvm::ArrayRef<Value> scoreGradients, Value stage,
                           Value keep);
 
+  /// An item, with the bias of the thread's two rows.
+  BackwardItem loadItem(Value index);
+
   /// exp(scale s - lse) of the scores that are seen.
   Values getWeights(const BackwardItem &item, QueryTile tile,
                     llvm::ArrayRef<Value> scores, Value stage);
@@ -45,8 +48,7 @@ protected:
   int gradientSums;
 
 private:
-  /// This thread's columns of a vector of the queries, for each 8 queries two.
-  Values loadPair(Value column, int vectorOffset, int group);
+  /// This thread's first column of the vectors of the queries.
   Value getVectorColumn(Value stage);
 
   /// In base 2.

@@ -70,22 +70,27 @@ LogicalResult attention::buildBackwardKernel(ModuleOp module,
     return module.emitError("attention kernel: ") << error;
   using enum ArgumentKind;
   AttentionBuilder b(module.getLoc(), module.getContext());
-  Block *entry =
-      createKernel(b, module, symbol,
-                   {Map, Map, Map, Map, Map, Map, Memory, Memory, Memory,
-                    ReadOnly, ReadOnly, Number, Number, Number, Number, Scalar},
-                   getThreads(config));
-  BackwardArguments arguments;
-  unsigned next = 0;
-  for (Value *value :
-       {&arguments.query, &arguments.key, &arguments.value,
-        &arguments.outputGradient, &arguments.keyGradient,
-        &arguments.valueGradient, &arguments.logSum, &arguments.rowSum,
-        &arguments.querySums, &arguments.table, &arguments.bounds,
-        &arguments.tiles, &arguments.keys, &arguments.queryHeads,
-        &arguments.window, &arguments.scale})
-    *value = entry->getArgument(next++);
-  BackwardFrame frame(b, config, arguments);
+  BackwardArguments a;
+  createKernel(b, module, symbol,
+               {{Map, &a.query},
+                {Map, &a.key},
+                {Map, &a.value},
+                {Map, &a.outputGradient},
+                {Map, &a.keyGradient},
+                {Map, &a.valueGradient},
+                {Memory, &a.logSum},
+                {Memory, &a.rowSum},
+                {Memory, &a.querySums},
+                {ReadOnly, &a.keyBias},
+                {ReadOnly, &a.table},
+                {ReadOnly, &a.bounds},
+                {Number, &a.tiles},
+                {Number, &a.keys},
+                {Number, &a.queryHeads},
+                {Number, &a.window},
+                {Scalar, &a.scale}},
+               getThreads(config));
+  BackwardFrame frame(b, config, a);
   frame.emitRoles(
       2, [&] { emitBackwardProducer(frame); },
       [&] { emitBackwardConsumer(frame); });

@@ -48,9 +48,9 @@ static Type getType(AttentionBuilder &b, ArgumentKind kind) {
   llvm_unreachable("an argument of no kind");
 }
 
-Block *attention::createKernel(AttentionBuilder &b, ModuleOp module,
-                               llvm::StringRef symbol,
-                               ArrayRef<ArgumentKind> arguments, int threads) {
+void attention::createKernel(AttentionBuilder &b, ModuleOp module,
+                             llvm::StringRef symbol,
+                             ArrayRef<KernelArgument> arguments, int threads) {
   MLIRContext *context = b.getContext();
   b.setInsertionPointToEnd(module.getBody());
   auto bytes = LLVM::LLVMArrayType::get(b.getI8Type(), 0);
@@ -59,9 +59,9 @@ Block *attention::createKernel(AttentionBuilder &b, ModuleOp module,
                          /*alignment=*/1024, /*addrSpace=*/3);
   SmallVector<Type> types;
   SmallVector<DictionaryAttr> attributes;
-  for (ArgumentKind kind : arguments) {
-    types.push_back(getType(b, kind));
-    attributes.push_back(getAttributes(b, kind));
+  for (const KernelArgument &argument : arguments) {
+    types.push_back(getType(b, argument.kind));
+    attributes.push_back(getAttributes(b, argument.kind));
   }
   auto type =
       LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), types);
@@ -77,7 +77,8 @@ Block *attention::createKernel(AttentionBuilder &b, ModuleOp module,
                     b.getI32IntegerAttr(1));
   Block *entry = function.addEntryBlock(b);
   b.setInsertionPointToStart(entry);
-  return entry;
+  for (auto [argument, value] : llvm::zip(arguments, entry->getArguments()))
+    *argument.value = value;
 }
 
 //===----------------------------------------------------------------------===//
@@ -130,14 +131,20 @@ Values BlockFrame::loadItem(Value table, Value index) {
   return numbers;
 }
 
-QueryWork::QueryWork(BlockFrame &frame, Value table, Value index) {
+QueryWork::QueryWork(ValueRange numbers)
+    : row(numbers[0]), head(numbers[1]), keyHead(numbers[2]), batch(numbers[3]),
+      firstBlock(numbers[4]), blocks(numbers[5]) {}
+
+Values QueryWork::load(BlockFrame &frame, Value table, Value index) {
   Values numbers = frame.loadItem(table, index);
-  row = numbers[0];
-  head = numbers[1];
-  keyHead = numbers[2];
-  batch = numbers[3];
-  firstBlock = numbers[4];
-  blocks = numbers[5];
+  numbers.resize(6);
+  return numbers;
+}
+
+Values QueryWork::loadNext(BlockFrame &frame, Value table, Value index) {
+  AttentionBuilder &b = frame.b;
+  Value last = b.subtract(frame.end, b.constant(1));
+  return load(frame, table, b.minimum(b.add(index, 1), last));
 }
 
 Value QueryWork::getFirstKey(AttentionBuilder &b, Value j) const {

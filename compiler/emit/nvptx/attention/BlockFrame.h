@@ -25,11 +25,17 @@ enum class ArgumentKind {
   Scalar,
 };
 
+/// One argument, and where to put its value.
+struct KernelArgument {
+  ArgumentKind kind;
+  Value *value;
+};
+
 /// Adds an empty kernel with dynamic shared memory to the module, and sets the
 /// builder into it.
-mlir::Block *createKernel(AttentionBuilder &b, mlir::ModuleOp module,
-                          llvm::StringRef symbol,
-                          llvm::ArrayRef<ArgumentKind> arguments, int threads);
+void createKernel(AttentionBuilder &b, mlir::ModuleOp module,
+                  llvm::StringRef symbol,
+                  llvm::ArrayRef<KernelArgument> arguments, int threads);
 
 /// Where a role is in a ring: the parity tells one round from the next.
 struct Position {
@@ -77,7 +83,17 @@ private:
 
 /// A tile of queries and its blocks of keys, of a work table.
 struct QueryWork {
-  QueryWork(BlockFrame &frame, Value table, Value index);
+  QueryWork(BlockFrame &frame, Value table, Value index)
+      : QueryWork(load(frame, table, index)) {}
+  /// From what `load` gave.
+  explicit QueryWork(mlir::ValueRange numbers);
+
+  /// The numbers of an item.
+  static Values load(BlockFrame &frame, Value table, Value index);
+  /// Those of the item after one, or of the last one again: for a consumer that
+  /// would wait for them when it gets there.
+  static Values loadNext(BlockFrame &frame, Value table, Value index);
+
   /// First key of the j-th block taken.
   Value getFirstKey(AttentionBuilder &b, Value j) const;
   Value row, head, keyHead, batch, firstBlock, blocks;

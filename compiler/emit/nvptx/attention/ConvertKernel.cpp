@@ -79,17 +79,16 @@ LogicalResult attention::buildConvertKernel(ModuleOp module,
                             "but got a backward without them");
   using enum ArgumentKind;
   AttentionBuilder b(module.getLoc(), module.getContext());
-  Block *entry =
-      createKernel(b, module, symbol, {Map, ReadOnly, Number, Number, Scalar},
-                   convertThreads);
-  ConvertArguments arguments;
-  unsigned next = 0;
-  for (Value *value :
-       {&arguments.queryGradient, &arguments.querySums, &arguments.tiles,
-        &arguments.queryHeads, &arguments.scale})
-    *value = entry->getArgument(next++);
+  ConvertArguments a;
+  createKernel(b, module, symbol,
+               {{Map, &a.queryGradient},
+                {ReadOnly, &a.querySums},
+                {Number, &a.tiles},
+                {Number, &a.queryHeads},
+                {Scalar, &a.scale}},
+               convertThreads);
   BlockFrame frame(b, /*barrierOffset=*/0);
-  emitPiece(frame, config, arguments);
+  emitPiece(frame, config, a);
   LLVM::ReturnOp::create(b, ValueRange());
   return success();
 }

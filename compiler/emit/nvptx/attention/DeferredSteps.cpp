@@ -94,7 +94,7 @@ void DeferredSteps::run() {
 }
 
 Values DeferredSteps::runItem(Value index, ValueRange carried) {
-  BackwardItem item(frame, index);
+  BackwardItem item = loadItem(index);
   Position key{carried[2], carried[3]};
   Value stagingParity = carried[5];
   frame.keys.waitUntilFull(key);

@@ -19,13 +19,16 @@ namespace lockstep::attention {
 /// The kernel's arguments, in order.
 struct ForwardArguments {
   Value query, key, value, output;
-  Value lse, table, bounds;
+  Value lse, keyBias, table, bounds;
   Value queries, keys, queryHeads, window, scale;
 };
 
 struct ForwardFrame : BlockFrame {
   ForwardFrame(AttentionBuilder &b, const ForwardConfig &config,
                const ForwardArguments &arguments);
+
+  /// The bias of the block of keys at a stage.
+  Value getKeyBias(Value stage);
 
   const ForwardConfig &config;
   ForwardLayout layout;

@@ -1,5 +1,6 @@
 //===- ForwardConsumer.cpp - The warpgroups of the forward kernel ---------===//
 #include "compiler/emit/nvptx/attention/Forward.h"
+#include "compiler/emit/nvptx/attention/KeyBias.h"
 #include "compiler/emit/nvptx/attention/ScoreMask.h"
 #include "compiler/emit/nvptx/attention/Turns.h"
 
@@ -41,7 +42,15 @@ private:
   Values issueScores(Value keyStage, Value queryStage);
   Values issueOutput(ArrayRef<Value> output, ArrayRef<Value> packed,
                      Value valueStage);
+  Values addBias(ArrayRef<Value> scores, Value keyStage);
+  void releaseKeys(Value stage);
   Values mask(const QueryWork &item, Value j, ArrayRef<Value> scores);
+  /// Whether a row may see no key in the blocks so far: in the first blocks of
+  /// a tall tile, or where a bias hides them.
+  bool mayHideAll() const {
+    return config.keyBias ||
+           (config.mask != Mask::Full && config.consumers != 2);
+  }
   /// Probabilities before the division by their sum; `rows` goes on, `scales`
   /// is what the earlier sums are multiplied by. None of them at the start.
   Values exponentiate(ArrayRef<Value> scores, RowState &rows, Value *scales);
@@ -87,14 +96,17 @@ ForwardConsumer::ForwardConsumer(ForwardFrame &frame)
 
 void ForwardConsumer::run() {
   Value zero = b.constant(0);
+  Values initial{zero, zero, zero, zero};
+  initial.append(QueryWork::load(frame, frame.arguments.table, frame.begin));
   b.loop(
-      frame.begin, frame.end, b.constant(1), {zero, zero, zero, zero},
+      frame.begin, frame.end, b.constant(1), initial,
       [&](Value index, ValueRange carried) { return runItem(index, carried); });
   rowStore.finish();
 }
 
 Values ForwardConsumer::runItem(Value index, ValueRange carried) {
-  QueryWork item(frame, frame.arguments.table, index);
+  QueryWork item(carried.drop_front(4));
+  Values nextItem = QueryWork::loadNext(frame, frame.arguments.table, index);
   Position keyAt{carried[0], carried[1]}, queryAt{carried[2], carried[3]};
   frame.queries.waitUntilFull(queryAt);
   frame.keys.waitUntilFull(keyAt);
@@ -110,7 +122,9 @@ Values ForwardConsumer::runItem(Value index, ValueRange carried) {
   arriveOnce(frame, self, frame.queries.getEmpty(queryAt.stage));
   store(item, last.rows, finishOutput(last));
   queryAt = frame.queries.advance(queryAt);
-  return {last.key.stage, last.key.parity, queryAt.stage, queryAt.parity};
+  Values after{last.key.stage, last.key.parity, queryAt.stage, queryAt.parity};
+  after.append(nextItem);
+  return after;
 }
 
 /// Scores and probabilities of the item's last block: the one that may be
@@ -121,8 +135,8 @@ BlockState ForwardConsumer::startItem(const QueryWork &item, Position keyAt,
   b.fenceProducts();
   Values scores = issueScores(keyAt.stage, queryStage);
   turns.pass();
-  scores = b.settle(0, scores);
-  arriveOnce(frame, self, frame.keys.getEmpty(keyAt.stage));
+  scores = addBias(b.settle(0, scores), keyAt.stage);
+  releaseKeys(keyAt.stage);
   BlockState state;
   Values exponentials = exponentiate(mask(item, b.constant(0), scores),
                                      state.rows, /*scales=*/nullptr);
@@ -143,8 +157,8 @@ BlockState ForwardConsumer::continueItem(const QueryWork &item, Value j,
   frame.values.waitUntilFull(state.value);
   Values output = issueOutput(state.output, state.packed, state.value.stage);
   turns.pass();
-  scores = b.settle(1, scores);
-  arriveOnce(frame, self, frame.keys.getEmpty(state.key.stage));
+  scores = addBias(b.settle(1, scores), state.key.stage);
+  releaseKeys(state.key.stage);
   // Blocks before the last one are seen whole unless tiles and blocks differ.
   if ((config.mask == Mask::Causal && config.consumers != 2) ||
       config.mask == Mask::CausalWindow)
@@ -190,8 +204,27 @@ Values ForwardConsumer::issueOutput(ArrayRef<Value> output,
                       frame.values.getMatrix(valueStage, keyBlock), keyBlock);
 }
 
+Values ForwardConsumer::addBias(ArrayRef<Value> scores, Value keyStage) {
+  if (!config.keyBias)
+    return Values(scores);
+  return addKeyBias(frame, self, scores, frame.getKeyBias(keyStage));
+}
+
+/// A finished product has been read by the whole warpgroup, but each warp reads
+/// the bias when it gets there.
+void ForwardConsumer::releaseKeys(Value stage) {
+  Value barrier = frame.keys.getEmpty(stage);
+  if (!config.keyBias)
+    return arriveOnce(frame, self, barrier);
+  b.synchronizeWarp();
+  arriveOfWarp(frame, self, barrier);
+}
+
 Values ForwardConsumer::mask(const QueryWork &item, Value j,
                              ArrayRef<Value> scores) {
+  // The bias of keys past the end is minus infinity.
+  if (config.mask == Mask::Full && config.keyBias)
+    return Values(scores);
   MaskArguments arguments{config.mask, frame.arguments.keys,
                           frame.arguments.window};
   return maskKeys(frame, self, arguments, scores, item.row,
@@ -251,8 +284,7 @@ Values ForwardConsumer::exponentiate(ArrayRef<Value> scores, RowState &rows,
     if (scales)
       maximum = larger(maximum, rows.maximum[half]);
     Value shift = b.negateF32(b.multiplyF32(maximum, scale));
-    // A row may see nothing in the first blocks of a tall tile.
-    if (config.mask != Mask::Full && config.consumers != 2)
+    if (mayHideAll())
       shift = b.select(b.equalF32(maximum, b.constantF32(-INFINITY)),
                        b.constantF32(0), shift);
     Values exponentials;
@@ -285,6 +317,11 @@ void ForwardConsumer::store(const QueryWork &item, const RowState &rows,
     Value sum = foldQuad(rows.sum[half], /*maximum=*/false);
     inverse[half] = LLVM::FDivOp::create(b, b.constantF32(1), sum,
                                          LLVM::FastmathFlags::arcp);
+    // A row without keys gives zeros, and minus infinity as lse.
+    if (config.keyBias)
+      inverse[half] =
+          b.select(b.equalF32(rows.maximum[half], b.constantF32(-INFINITY)),
+                   b.constantF32(0), inverse[half]);
     Value logSum = b.fusedF32(rows.maximum[half], scale, b.log2F32(sum));
     Value row = b.add(b.add(item.row, self.row), 8 * half);
     Value stores = b.both(b.equal(self.column, int64_t(0)),

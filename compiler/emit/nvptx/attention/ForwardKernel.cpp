@@ -1,6 +1,7 @@
 //===- ForwardKernel.cpp - The forward kernel, and its producer -----------===//
 #include "compiler/emit/nvptx/attention/AttentionKernels.h"
 #include "compiler/emit/nvptx/attention/Forward.h"
+#include "compiler/emit/nvptx/attention/KeyBias.h"
 
 using namespace mlir;
 using namespace lockstep;
@@ -12,11 +13,18 @@ ForwardFrame::ForwardFrame(AttentionBuilder &b, const ForwardConfig &config,
       layout(getSharedLayout(config)), arguments(arguments),
       queries(*this, layout.query, layout.queryBytes, config.queryStages,
               config.consumers),
-      keys(*this, layout.key, layout.keyBytes, config.stages, config.consumers),
+      // ForwardConsumer::releaseKeys says who arrives.
+      keys(*this, layout.key, layout.keyBytes, config.stages,
+           config.consumers * (config.keyBias ? 4 : 1)),
       values(*this, layout.value, layout.keyBytes, config.stages,
              config.consumers) {
   findItems(arguments.bounds);
   initializeBarriers();
+}
+
+Value ForwardFrame::getKeyBias(Value stage) {
+  return b.add(b.add(sharedBase, layout.keyBias),
+               b.multiply(stage, keyBiasBytes));
 }
 
 /// One block of keys and the same block of values.
@@ -24,15 +32,21 @@ static void loadBlock(ForwardFrame &frame, const QueryWork &item, Value j,
                       Position at) {
   AttentionBuilder &b = frame.b;
   Value key = item.getFirstKey(b, j);
-  auto load = [&](Ring &ring, Value map) {
+  const ForwardArguments &arguments = frame.arguments;
+  auto load = [&](Ring &ring, Value map, bool withBias) {
     ring.waitUntilEmpty(at);
-    b.expectBytes(ring.getFull(at.stage), frame.layout.keyBytes);
+    Value full = ring.getFull(at.stage);
+    b.expectBytes(full, frame.layout.keyBytes + (withBias ? keyBiasBytes : 0));
     copyRows(frame, map, ring.getAddress(at.stage), keyBlock,
-             frame.config.headDim, {key, item.keyHead, item.batch},
-             ring.getFull(at.stage));
+             frame.config.headDim, {key, item.keyHead, item.batch}, full);
+    if (withBias)
+      copyKeyBias(b,
+                  attention::getKeyBias(b, arguments.keyBias, item.batch,
+                                        arguments.keys, key),
+                  frame.getKeyBias(at.stage), full);
   };
-  load(frame.keys, frame.arguments.key);
-  load(frame.values, frame.arguments.value);
+  load(frame.keys, arguments.key, frame.config.keyBias);
+  load(frame.values, arguments.value, false);
 }
 
 void attention::emitForwardProducer(ForwardFrame &frame) {
@@ -71,19 +85,23 @@ LogicalResult attention::buildForwardKernel(ModuleOp module,
     return module.emitError("attention kernel: ") << error;
   using enum ArgumentKind;
   AttentionBuilder b(module.getLoc(), module.getContext());
-  Block *entry = createKernel(b, module, symbol,
-                              {Map, Map, Map, Map, Memory, ReadOnly, ReadOnly,
-                               Number, Number, Number, Number, Scalar},
-                              getThreads(config));
-  ForwardArguments arguments;
-  unsigned next = 0;
-  for (Value *value :
-       {&arguments.query, &arguments.key, &arguments.value, &arguments.output,
-        &arguments.lse, &arguments.table, &arguments.bounds, &arguments.queries,
-        &arguments.keys, &arguments.queryHeads, &arguments.window,
-        &arguments.scale})
-    *value = entry->getArgument(next++);
-  ForwardFrame frame(b, config, arguments);
+  ForwardArguments a;
+  createKernel(b, module, symbol,
+               {{Map, &a.query},
+                {Map, &a.key},
+                {Map, &a.value},
+                {Map, &a.output},
+                {Memory, &a.lse},
+                {ReadOnly, &a.keyBias},
+                {ReadOnly, &a.table},
+                {ReadOnly, &a.bounds},
+                {Number, &a.queries},
+                {Number, &a.keys},
+                {Number, &a.queryHeads},
+                {Number, &a.window},
+                {Scalar, &a.scale}},
+               getThreads(config));
+  ForwardFrame frame(b, config, a);
   frame.emitRoles(
       config.consumers, [&] { emitForwardProducer(frame); },
       [&] { emitForwardConsumer(frame); });

@@ -20,19 +20,6 @@ struct PrepareArguments {
 };
 } // namespace
 
-static PrepareArguments getArguments(Block &entry) {
-  PrepareArguments a;
-  unsigned next = 0;
-  for (Value *value :
-       {&a.output.data, &a.outputGradient.data, &a.lse, &a.logSum, &a.rowSum,
-        &a.querySums, &a.rows, &a.queries, &a.paddedRows, &a.queryHeads,
-        &a.headDim, &a.output.rowStride, &a.output.headStride,
-        &a.output.batchStride, &a.outputGradient.rowStride,
-        &a.outputGradient.headStride, &a.outputGradient.batchStride})
-    *value = entry.getArgument(next++);
-  return a;
-}
-
 /// Eight of a row's sums of dq.
 static void clearSums(AttentionBuilder &b, Value querySums, Value row,
                       Value column, int headDim) {
@@ -92,19 +79,33 @@ LogicalResult attention::buildPrepareKernel(ModuleOp module,
                             "but got a backward without them");
   using enum ArgumentKind;
   AttentionBuilder b(module.getLoc(), module.getContext());
-  SmallVector<ArgumentKind> kinds{ReadOnly, ReadOnly, Memory, Memory,
-                                  Memory,   Memory,   Number, Number,
-                                  Number,   Number,   Number};
-  kinds.append(6, Wide);
-  Block *entry = createKernel(b, module, symbol, kinds, prepareThreads);
-  PrepareArguments arguments = getArguments(*entry);
+  PrepareArguments a;
+  createKernel(b, module, symbol,
+               {{ReadOnly, &a.output.data},
+                {ReadOnly, &a.outputGradient.data},
+                {Memory, &a.lse},
+                {Memory, &a.logSum},
+                {Memory, &a.rowSum},
+                {Memory, &a.querySums},
+                {Number, &a.rows},
+                {Number, &a.queries},
+                {Number, &a.paddedRows},
+                {Number, &a.queryHeads},
+                {Number, &a.headDim},
+                {Wide, &a.output.rowStride},
+                {Wide, &a.output.headStride},
+                {Wide, &a.output.batchStride},
+                {Wide, &a.outputGradient.rowStride},
+                {Wide, &a.outputGradient.headStride},
+                {Wide, &a.outputGradient.batchStride}},
+               prepareThreads);
   Type i32 = b.getI32Type();
   Value thread = NVVM::ThreadIdXOp::create(b, i32);
   Value block = NVVM::BlockIdXOp::create(b, i32);
   int lanesOfRow = config.headDim / 8;
   Value row = b.add(b.multiply(block, getPrepareRows(config.headDim)),
                     b.divide(thread, lanesOfRow));
-  emitRow(b, arguments, row, b.bitAnd(thread, lanesOfRow - 1), config.headDim);
+  emitRow(b, a, row, b.bitAnd(thread, lanesOfRow - 1), config.headDim);
   LLVM::ReturnOp::create(b, ValueRange());
   return success();
 }

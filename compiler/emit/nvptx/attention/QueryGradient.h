@@ -18,13 +18,16 @@ namespace lockstep::attention {
 struct QueryGradientArguments {
   Value query, key, value, outputGradient, queryGradient;
   RowTensor outputRows, gradientRows;
-  Value lse, logSum, rowSum, table, bounds;
+  Value lse, logSum, rowSum, keyBias, table, bounds;
   Value queries, keys, paddedRows, queryHeads, window, headDim, scale;
 };
 
 struct QueryGradientFrame : BlockFrame {
   QueryGradientFrame(AttentionBuilder &b, const QueryGradientConfig &config,
                      const QueryGradientArguments &arguments);
+
+  /// The bias of the block of keys at a stage.
+  Value getKeyBias(Value stage);
 
   const QueryGradientConfig &config;
   QueryGradientLayout layout;

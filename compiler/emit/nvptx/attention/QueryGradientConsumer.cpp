@@ -1,4 +1,5 @@
 //===- QueryGradientConsumer.cpp - The warpgroups that multiply dq --------===//
+#include "compiler/emit/nvptx/attention/KeyBias.h"
 #include "compiler/emit/nvptx/attention/QueryGradient.h"
 #include "compiler/emit/nvptx/attention/ScoreMask.h"
 
@@ -10,6 +11,13 @@ namespace {
 /// Of the thread's two rows.
 struct RowVectors {
   Value logSum[2], rowSum[2];
+
+  Values toValues() const {
+    return {logSum[0], logSum[1], rowSum[0], rowSum[1]};
+  }
+  static RowVectors fromValues(ValueRange values) {
+    return {{values[0], values[1]}, {values[2], values[3]}};
+  }
 };
 
 class QueryGradientConsumer {
@@ -23,10 +31,10 @@ private:
   RowVectors findVectors(const QueryWork &item);
   Value sumRow(const QueryWork &item, Value row, Value half);
   /// dS of one block of keys as a register operand; frees the values, and the
-  /// keys of the block before, from the second block on.
-  Values getScoreGradients(const QueryWork &item, Value j,
-                           const RowVectors &vectors, Position at,
-                           Value queryStage, Value lastStage);
+  /// keys of the block before, from the second block on. At the first block it
+  /// may find the vectors.
+  Values getScoreGradients(const QueryWork &item, Value j, RowVectors &vectors,
+                           Position at, Value queryStage, Value lastStage);
   Matrix getOwnRows(Value queryStage, int offset);
 
   QueryGradientFrame &frame;
@@ -36,36 +44,51 @@ private:
   RowStore rowStore;
   /// In base 2.
   Value scale;
+  /// The loads for the vectors take long. Where registers are plenty, they run
+  /// under the first block's products.
+  bool findsVectorsLate;
 };
 } // namespace
 
 QueryGradientConsumer::QueryGradientConsumer(QueryGradientFrame &frame)
     : frame(frame), b(frame.b), config(frame.config), self(frame),
       rowStore(frame, self, frame.layout.output, config.headDim),
-      scale(b.multiplyF32(frame.arguments.scale, b.constantF32(log2E))) {}
+      scale(b.multiplyF32(frame.arguments.scale, b.constantF32(log2E))),
+      findsVectorsLate(config.headDim == 64) {}
 
 void QueryGradientConsumer::run() {
   Value zero = b.constant(0);
+  Values initial{zero, zero, zero, zero};
+  initial.append(QueryWork::load(frame, frame.arguments.table, frame.begin));
   b.loop(
-      frame.begin, frame.end, b.constant(1), {zero, zero, zero, zero},
+      frame.begin, frame.end, b.constant(1), initial,
       [&](Value index, ValueRange carried) { return runItem(index, carried); });
   rowStore.finish();
 }
 
 Values QueryGradientConsumer::runItem(Value index, ValueRange carried) {
-  QueryWork item(frame, frame.arguments.table, index);
+  QueryWork item(carried.drop_front(4));
+  Values nextItem = QueryWork::loadNext(frame, frame.arguments.table, index);
   Position query{carried[2], carried[3]};
-  RowVectors vectors = findVectors(item);
+  RowVectors vectors;
+  if (!findsVectorsLate)
+    vectors = findVectors(item);
   frame.queries.waitUntilFull(query);
   int sums = config.headDim / 2;
   Values initial(sums, b.undefinedF32());
   initial.append({carried[0], carried[1], carried[0]});
+  if (findsVectorsLate)
+    initial.append(4, b.undefinedF32());
   Values results =
       b.loop(b.constant(0), item.blocks, b.constant(1), initial,
              [&](Value j, ValueRange values) -> Values {
-               Position at{values[sums], values[sums + 1]};
-               Values packed = getScoreGradients(item, j, vectors, at,
-                                                 query.stage, values[sums + 2]);
+               ValueRange rest = values.drop_front(sums);
+               Position at{rest[0], rest[1]};
+               RowVectors rows = vectors;
+               if (findsVectorsLate)
+                 rows = RowVectors::fromValues(rest.drop_front(3));
+               Values packed =
+                   getScoreGradients(item, j, rows, at, query.stage, rest[2]);
                b.fenceProducts();
                Values next =
                    b.accumulate(Values(values.take_front(sums)), packed,
@@ -73,10 +96,14 @@ Values QueryGradientConsumer::runItem(Value index, ValueRange carried) {
                                 keyBlock, /*keep=*/j);
                Position after = frame.keys.advance(at);
                next.append({after.stage, after.parity, at.stage});
+               if (findsVectorsLate)
+                 next.append(rows.toValues());
                return next;
              });
+  Position keyAt{results[sums], results[sums + 1]};
+  Value lastStage = results[sums + 2];
   Values gradient = b.settle(0, ArrayRef(results).take_front(sums));
-  arriveOnce(frame, self, frame.keys.getEmpty(results[sums + 2]));
+  arriveOnce(frame, self, frame.keys.getEmpty(lastStage));
   arriveOnce(frame, self, frame.queries.getEmpty(query.stage));
   for (Value &sum : gradient)
     sum = b.multiplyF32(sum, frame.arguments.scale);
@@ -84,7 +111,9 @@ Values QueryGradientConsumer::runItem(Value index, ValueRange carried) {
   rowStore.store(frame.arguments.queryGradient, gradient,
                  {row, item.head, item.batch});
   query = frame.queries.advance(query);
-  return {results[sums], results[sums + 1], query.stage, query.parity};
+  Values after{keyAt.stage, keyAt.parity, query.stage, query.parity};
+  after.append(nextItem);
+  return after;
 }
 
 //===----------------------------------------------------------------------===//
@@ -154,7 +183,7 @@ Matrix QueryGradientConsumer::getOwnRows(Value queryStage, int offset) {
 }
 
 Values QueryGradientConsumer::getScoreGradients(const QueryWork &item, Value j,
-                                                const RowVectors &vectors,
+                                                RowVectors &vectors,
                                                 Position at, Value queryStage,
                                                 Value lastStage) {
   int gradientOffset = frame.layout.outputGradient - frame.layout.query;
@@ -171,12 +200,23 @@ Values QueryGradientConsumer::getScoreGradients(const QueryWork &item, Value j,
   Values weightGradients = b.multiplyRows(
       getOwnRows(queryStage, gradientOffset),
       frame.values.getMatrix(at.stage, keyBlock), keyBlock, config.headDim);
+  if (findsVectorsLate)
+    vectors = RowVectors::fromValues(b.ifThenElse(
+        b.equal(j, int64_t(0)), SmallVector<Type>(4, b.getF32Type()),
+        [&] { return findVectors(item).toValues(); },
+        [&] { return vectors.toValues(); }));
   scores = b.settle(1, scores);
+  if (config.keyBias)
+    scores = addKeyBias(frame, self, scores, frame.getKeyBias(at.stage));
   b.ifThen(b.both(self.isLead, b.lessThan(b.constant(0), j)),
            [&] { b.arrive(frame.keys.getEmpty(lastStage)); });
-  MaskArguments mask{config.mask, frame.arguments.keys, frame.arguments.window};
-  scores =
-      maskKeys(frame, self, mask, scores, item.row, item.getFirstKey(b, j));
+  // The bias of keys past the end is minus infinity.
+  if (config.mask != Mask::Full || !config.keyBias) {
+    MaskArguments mask{config.mask, frame.arguments.keys,
+                       frame.arguments.window};
+    scores =
+        maskKeys(frame, self, mask, scores, item.row, item.getFirstKey(b, j));
+  }
   Values weights;
   for (auto [i, score] : llvm::enumerate(scores))
     weights.push_back(

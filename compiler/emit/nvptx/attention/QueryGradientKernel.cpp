@@ -1,5 +1,6 @@
 //===- QueryGradientKernel.cpp - The query gradient kernel, its producer --===//
 #include "compiler/emit/nvptx/attention/AttentionKernels.h"
+#include "compiler/emit/nvptx/attention/KeyBias.h"
 #include "compiler/emit/nvptx/attention/QueryGradient.h"
 
 using namespace mlir;
@@ -16,6 +17,11 @@ QueryGradientFrame::QueryGradientFrame(AttentionBuilder &b,
       values(*this, layout.value, layout.keyBytes, config.stages, 2) {
   findItems(arguments.bounds);
   initializeBarriers();
+}
+
+Value QueryGradientFrame::getKeyBias(Value stage) {
+  return b.add(b.add(sharedBase, layout.keyBias),
+               b.multiply(stage, keyBiasBytes));
 }
 
 static void loadQueries(QueryGradientFrame &frame, const QueryWork &item,
@@ -38,15 +44,21 @@ static void loadBlock(QueryGradientFrame &frame, const QueryWork &item, Value j,
                       Position at) {
   AttentionBuilder &b = frame.b;
   Value key = item.getFirstKey(b, j);
-  auto load = [&](Ring &ring, Value map) {
+  const QueryGradientArguments &arguments = frame.arguments;
+  auto load = [&](Ring &ring, Value map, bool withBias) {
     ring.waitUntilEmpty(at);
-    b.expectBytes(ring.getFull(at.stage), frame.layout.keyBytes);
+    Value full = ring.getFull(at.stage);
+    b.expectBytes(full, frame.layout.keyBytes + (withBias ? keyBiasBytes : 0));
     copyRows(frame, map, ring.getAddress(at.stage), keyBlock,
-             frame.config.headDim, {key, item.keyHead, item.batch},
-             ring.getFull(at.stage));
+             frame.config.headDim, {key, item.keyHead, item.batch}, full);
+    if (withBias)
+      copyKeyBias(b,
+                  attention::getKeyBias(b, arguments.keyBias, item.batch,
+                                        arguments.keys, key),
+                  frame.getKeyBias(at.stage), full);
   };
-  load(frame.keys, frame.arguments.key);
-  load(frame.values, frame.arguments.value);
+  load(frame.keys, arguments.key, frame.config.keyBias);
+  load(frame.values, arguments.value, false);
 }
 
 static void emitProducer(QueryGradientFrame &frame) {
@@ -71,38 +83,6 @@ static void emitProducer(QueryGradientFrame &frame) {
   });
 }
 
-static QueryGradientArguments getArguments(Block &entry) {
-  QueryGradientArguments a;
-  unsigned next = 0;
-  for (Value *value : {&a.query,
-                       &a.key,
-                       &a.value,
-                       &a.outputGradient,
-                       &a.queryGradient,
-                       &a.outputRows.data,
-                       &a.gradientRows.data,
-                       &a.lse,
-                       &a.logSum,
-                       &a.rowSum,
-                       &a.table,
-                       &a.bounds,
-                       &a.queries,
-                       &a.keys,
-                       &a.paddedRows,
-                       &a.queryHeads,
-                       &a.window,
-                       &a.headDim,
-                       &a.outputRows.rowStride,
-                       &a.outputRows.headStride,
-                       &a.outputRows.batchStride,
-                       &a.gradientRows.rowStride,
-                       &a.gradientRows.headStride,
-                       &a.gradientRows.batchStride,
-                       &a.scale})
-    *value = entry.getArgument(next++);
-  return a;
-}
-
 LogicalResult
 attention::buildQueryGradientKernel(ModuleOp module,
                                     const QueryGradientConfig &config,
@@ -112,14 +92,36 @@ attention::buildQueryGradientKernel(ModuleOp module,
     return module.emitError("attention kernel: ") << error;
   using enum ArgumentKind;
   AttentionBuilder b(module.getLoc(), module.getContext());
-  SmallVector<ArgumentKind> kinds{Map,    Map,      Map,      Map,
-                                  Map,    ReadOnly, ReadOnly, Memory,
-                                  Memory, Memory,   ReadOnly, ReadOnly};
-  kinds.append(6, Number);
-  kinds.append(6, Wide);
-  kinds.push_back(Scalar);
-  Block *entry = createKernel(b, module, symbol, kinds, getThreads(config));
-  QueryGradientFrame frame(b, config, getArguments(*entry));
+  QueryGradientArguments a;
+  createKernel(b, module, symbol,
+               {{Map, &a.query},
+                {Map, &a.key},
+                {Map, &a.value},
+                {Map, &a.outputGradient},
+                {Map, &a.queryGradient},
+                {ReadOnly, &a.outputRows.data},
+                {ReadOnly, &a.gradientRows.data},
+                {Memory, &a.lse},
+                {Memory, &a.logSum},
+                {Memory, &a.rowSum},
+                {ReadOnly, &a.keyBias},
+                {ReadOnly, &a.table},
+                {ReadOnly, &a.bounds},
+                {Number, &a.queries},
+                {Number, &a.keys},
+                {Number, &a.paddedRows},
+                {Number, &a.queryHeads},
+                {Number, &a.window},
+                {Number, &a.headDim},
+                {Wide, &a.outputRows.rowStride},
+                {Wide, &a.outputRows.headStride},
+                {Wide, &a.outputRows.batchStride},
+                {Wide, &a.gradientRows.rowStride},
+                {Wide, &a.gradientRows.headStride},
+                {Wide, &a.gradientRows.batchStride},
+                {Scalar, &a.scale}},
+               getThreads(config));
+  QueryGradientFrame frame(b, config, a);
   frame.emitRoles(
       2, [&] { emitProducer(frame); },
       [&] { emitQueryGradientConsumer(frame); });

@@ -39,5 +39,7 @@ void attention::storeVectors(AttentionBuilder &b, Value logSums, Value rowSums,
 Value attention::loadLogSum(AttentionBuilder &b, Value lse, Value index) {
   Value value =
       b.load(b.element(lse, index, b.getF32Type()), b.getF32Type(), 4);
-  return b.multiplyF32(value, b.constantF32(-log2E));
+  Value sawNothing = b.equalF32(value, b.constantF32(-INFINITY));
+  return b.select(sawNothing, value,
+                  b.multiplyF32(value, b.constantF32(-log2E)));
 }

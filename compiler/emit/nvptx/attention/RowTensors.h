@@ -24,7 +24,8 @@ Value addProducts(AttentionBuilder &b, Value sum, Value pointerA,
 void storeVectors(AttentionBuilder &b, Value logSums, Value rowSums,
                   Value index, Value logSum, Value rowSum);
 
-/// Minus lse in base 2 of a row of the forward pass's result.
+/// Minus lse in base 2 of a row of the forward pass's result; minus infinity
+/// too where the row saw nothing, so that its weights are zeros.
 Value loadLogSum(AttentionBuilder &b, Value lse, Value index);
 
 } // namespace lockstep::attention

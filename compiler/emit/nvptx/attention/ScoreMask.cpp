@@ -85,7 +85,7 @@ Values attention::maskQueries(BlockFrame &frame, const Consumer &self,
   AttentionBuilder &b = frame.b;
   bool causal = arguments.mask != Mask::Full;
   bool window = arguments.mask == Mask::CausalWindow;
-  int queries = scores.size() / 2;
+  int queries = 2 * scores.size(); // 64 rows over 128 threads
   Value endKey = b.add(firstKey, keyBlock);
   Value needed = b.greaterThan(endKey, arguments.keys);
   if (causal)
