@@ -1,0 +1,457 @@
+#!/usr/bin/env python3
+"""Checks and times the generated attention kernels on a GPU.
+
+  attention_bench.py check FOLDER [LABEL...]
+    Every kernel of FOLDER/manifest (written by attention-kernels) against
+    float64, at lengths even and odd, grouped heads, head dimensions below the
+    kernel's, operands inside a joined projection; outputs are poisoned and
+    guarded. A kernel that fails or hangs ends its process, not the others.
+  attention_bench.py time FOLDER B,Hq,Hk,T,D,causal ROUNDS LABEL...
+    The kernels against cuDNN and FlashAttention 2 through PyTorch's
+    scaled_dot_product_attention, in the same rounds. A label "q64+k64" is a
+    pair of query gradient and backward.
+
+FOLDER/libattention_launch.so is attention_launch.cpp.
+"""
+import ctypes
+import math
+import os
+import random
+import subprocess
+import sys
+import time
+
+import torch
+import torch.nn.functional as functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+torch.backends.cuda.matmul.allow_tf32 = False
+
+
+class Tensor(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("sizes", ctypes.c_int64 * 4), ("strides", ctypes.c_int64 * 4)]
+
+
+def describe(*tensors):
+    array = (Tensor * len(tensors))()
+    for entry, tensor in zip(array, tensors):
+        entry.data = tensor.data_ptr()
+        entry.sizes[:] = tensor.shape
+        entry.strides[:] = tensor.stride()
+    return array
+
+
+def point(tensor):
+    return ctypes.c_void_p(0 if tensor is None else tensor.data_ptr())
+
+
+class Library:
+    """The kernels of a folder."""
+
+    def __init__(self, folder):
+        torch.zeros(1, device="cuda")   # a context, and the driver's library
+        self.folder = folder
+        self.library = ctypes.CDLL(os.path.abspath(folder + "/libattention_launch.so"))
+        for name in ("attention_open", "attention_forward", "attention_backward"):
+            getattr(self.library, name).restype = ctypes.c_void_p
+        self.library.attention_balance.restype = ctypes.c_double
+        self.words = {}
+        for line in open(folder + "/manifest"):
+            label, *words = line.split()
+            self.words[label] = words
+        self.opened = {}
+
+    def open(self, label):
+        if label not in self.opened:
+            self.opened[label] = ctypes.c_void_p(self.library.attention_open(self.folder.encode(), label.encode()))
+        return self.opened[label]
+
+    def mask(self, label):
+        words = self.words[label]
+        return "causal" if "causal" in words else "window" if "window" in words else "full"
+
+    def has_mask(self, label):
+        return "keybias" in self.words[label.split("+")[-1]]
+
+    def forward(self, label, q, k, v, out, lse, window=0, mask=None):
+        t = describe(q, k, v, out)
+        at = [ctypes.byref(t, i * ctypes.sizeof(Tensor)) for i in range(4)]
+        return Plan(self.library, self.library.attention_forward(
+            self.open(label), *at, ctypes.c_void_p(lse.data_ptr()), point(mask), ctypes.c_int64(window),
+            ctypes.c_float(1 / math.sqrt(q.shape[3]))))
+
+    def backward(self, label, q, k, v, out, dout, dq, dk, dv, lse, window=0, mask=None):
+        """`label` may be a pair "q+k"."""
+        *query, key = label.split("+")
+        t = describe(q, k, v, out, dout, dq, dk, dv)
+        return Plan(self.library, self.library.attention_backward(
+            self.open(key), self.open(query[0]) if query else None, t, ctypes.c_void_p(lse.data_ptr()),
+            point(mask), ctypes.c_int64(window), ctypes.c_float(1 / math.sqrt(q.shape[3]))))
+
+
+class Plan:
+    def __init__(self, library, handle):
+        self.library, self.handle = library, ctypes.c_void_p(handle)
+
+    def __del__(self):
+        self.library.attention_close(self.handle)
+
+    def run(self, which=-1):
+        self.library.attention_run(self.handle, which, ctypes.c_void_p(torch.cuda.current_stream().cuda_stream))
+
+    def count(self):
+        return self.library.attention_count(self.handle)
+
+    def balance(self):
+        return self.library.attention_balance(self.handle)
+
+
+def synchronize(what, limit=5.0):
+    event = torch.cuda.Event()
+    event.record()
+    start = time.time()
+    while not event.query():
+        if time.time() - start > limit:
+            print("HANGS", what, flush=True)
+            os._exit(9)
+        time.sleep(0.0005)
+
+
+# ---------------------------------------------------------------------------
+# Check
+# ---------------------------------------------------------------------------
+
+def get_seen(queries, keys, mask, window):
+    row, column = torch.arange(queries, device="cuda")[:, None], torch.arange(keys, device="cuda")
+    if mask == "full":
+        return torch.ones(queries, keys, dtype=torch.bool, device="cuda")
+    seen = column <= row
+    return seen & (column > row - window) if mask == "window" else seen
+
+
+def reference(q, k, v, dout, mask, window, key_mask):
+    """out, lse, dq, dk, dv in float64. Rows without keys give zeros."""
+    group = q.shape[1] // k.shape[1]
+    q, k, v = [x.double().detach().requires_grad_() for x in (q, k, v)]
+    scores = q @ k.repeat_interleave(group, 1).transpose(-1, -2) / math.sqrt(q.shape[-1])
+    seen = get_seen(q.shape[2], k.shape[2], mask, window)[None, None]
+    if key_mask is not None:
+        seen = seen & key_mask[:, None, None, :]
+    scores = scores.masked_fill(~seen, float("-inf"))
+    sees_nothing = ~seen.any(-1, keepdim=True)
+    weights = scores.masked_fill(sees_nothing, 0).softmax(-1).masked_fill(sees_nothing, 0)
+    out = weights @ v.repeat_interleave(group, 1)
+    gradients = torch.autograd.grad(out, (q, k, v), dout.double())
+    return (out.detach(), scores.detach().logsumexp(-1), *gradients)
+
+
+def allocate(batch, heads, rows, columns, layout):
+    """One tensor a number of heads, [B, H, T, D] views of memory that is NaN.
+    The last element of the result is all of the memory."""
+    nan = float("nan")
+    make = lambda *shape: torch.full(shape, nan, device="cuda", dtype=torch.bfloat16)
+    if layout == "joined":   # [B, T, heads of all, D]
+        memory = make(batch, rows + 1, sum(heads), columns)
+        parts = memory[:, :rows].split(heads, 2)
+        return [part.transpose(1, 2) for part in parts], [memory]
+    memories = [make(batch, rows + 1, h, columns) if layout == "bthd" else make(batch, h, rows + 1, columns) for h in heads]
+    if layout == "bthd":
+        return [memory[:, :rows].transpose(1, 2) for memory in memories], memories
+    return [memory[:, :, :rows] for memory in memories], memories
+
+
+def spilled(views, memories):
+    """Elements outside the views that were written."""
+    views = [view.clone() for view in views], views
+    for copy, view in zip(*views):
+        view.fill_(float("nan"))
+    count = sum(int((~memory.isnan()).sum()) for memory in memories)
+    for copy, view in zip(*views):
+        view.copy_(copy)
+    return count
+
+
+def error(x, expected):
+    """Relative, except where what is expected is all but nothing (a gradient of
+    rows that see one key)."""
+    least = 1e-2 * math.sqrt(expected.numel())
+    return ((x.double() - expected).norm() / expected.norm().clamp_min(least)).item()
+
+
+# batch, query heads, key heads, queries, keys, layout
+SHAPES = [(2, 3, 3, 256, 256, "bhtd"), (1, 2, 2, 1000, 1000, "joined"), (2, 8, 2, 384, 384, "joined"),
+          (1, 4, 2, 777, 777, "bthd"), (1, 1, 1, 100, 100, "bhtd"), (1, 6, 3, 2049, 2049, "bthd"),
+          (3, 4, 1, 513, 513, "joined"), (2, 40, 40, 640, 640, "bthd"), (1, 2, 2, 63, 63, "bhtd"),
+          (1, 2, 2, 129, 129, "joined")]
+CROSS = [(2, 2, 1, 200, 333, "bthd"), (1, 3, 3, 700, 130, "bhtd")]
+
+
+def get_cases(head_dim, mask):
+    """Shape, head dimension, window."""
+    shapes = SHAPES + (CROSS if mask != "window" else [])
+    cases = [(shape, head_dim, 100) for shape in shapes]
+    smaller = (32, 48) if head_dim == 64 else (96, 80)
+    cases += [(shape, d, 64) for shape in shapes[1:4] for d in smaller]
+    if mask == "window":
+        cases += [(shape, head_dim, window) for shape in SHAPES[4:7] for window in (1, 127, 300, 5000)]
+    return cases
+
+
+def make_inputs(shape, head_dim):
+    batch, heads, key_heads, queries, keys, layout = shape
+    if queries == keys:
+        (q, k, v), _ = allocate(batch, [heads, key_heads, key_heads], queries, head_dim, layout)
+    else:
+        (q,), _ = allocate(batch, [heads], queries, head_dim, layout)
+        (k, v), _ = allocate(batch, [key_heads] * 2, keys, head_dim, layout)
+    (dout,), _ = allocate(batch, [heads], queries, head_dim, layout)
+    for x in (q, k, v, dout):
+        x.copy_(torch.randn(x.shape, device="cuda"))
+    return q, k, v, dout
+
+
+def make_key_mask(batch, keys):
+    """Padding at the end, holes, and nothing seen at all."""
+    mask = torch.rand(batch, keys, device="cuda") < 0.7
+    for i in range(batch):
+        if i % 3 == 0:
+            mask[i] = torch.arange(keys, device="cuda") < max(1, keys * 2 // 3 - 5 * i)
+        if i % 3 == 2:
+            mask[i] = False
+    return mask
+
+
+def check_forward(library, label, shape, inputs, expected, window, mask):
+    q, k, v, _ = inputs
+    (out,), memories = allocate(shape[0], [shape[1]], shape[3], q.shape[3], shape[5])
+    lse = torch.full((q.shape[0], q.shape[1], q.shape[2] + 1), float("nan"), device="cuda").flatten()
+    rows = q.shape[0] * q.shape[1] * q.shape[2]
+    plan = library.forward(label, q, k, v, out, lse, window, mask)
+    plan.run()
+    synchronize((label, shape))
+    outside = spilled([out], memories) + int((~lse[rows:].isnan()).sum())
+    difference = (lse[:rows].double().view(expected[1].shape) - expected[1]).abs()
+    difference[lse[:rows].view(expected[1].shape) == expected[1]] = 0   # minus infinity
+    errors = [error(out, expected[0]), difference.max().item()]
+    return errors, errors[0] < 5e-3 and errors[1] < 1e-3 and outside == 0
+
+
+def check_backward(library, label, shape, inputs, expected, window, mask):
+    q, k, v, dout = inputs
+    batch, heads, key_heads, queries, keys, layout = shape
+    (out,), _ = allocate(batch, [heads], queries, q.shape[3], layout)
+    out.copy_(expected[0])
+    lse = expected[1].float().contiguous()
+    if queries == keys:
+        views, memories = allocate(batch, [heads, key_heads, key_heads], queries, q.shape[3], layout)
+    else:
+        (dq,), first = allocate(batch, [heads], queries, q.shape[3], layout)
+        (dk, dv), second = allocate(batch, [key_heads] * 2, keys, q.shape[3], layout)
+        views, memories = [dq, dk, dv], first + second
+    plan = library.backward(label, q, k, v, out, dout, *views, lse, window, mask)
+    plan.run()
+    synchronize((label, shape))
+    first = [view.clone() for view in views]
+    plan.run()
+    synchronize((label, shape, "again"))
+    same = [torch.equal(a, b) for a, b in zip(first, views)]
+    outside = spilled(views, memories)
+    errors = [error(view, want) for view, want in zip(views, expected[2:])]
+    repeats = all(same) if "+" in label else same[1] and same[2]
+    return errors, max(errors) < 1e-2 and outside == 0 and repeats
+
+
+def check_label(library, label):
+    mask = library.mask(label.split("+")[-1])
+    head_dim = int(library.words[label.split("+")[-1]][1])
+    good, worst, line = True, 0, []
+    forward = library.words[label.split("+")[0]][0] == "forward"
+    run = check_forward if forward else check_backward
+    for shape, columns, window in get_cases(head_dim, mask):
+        torch.manual_seed(hash((shape, columns)) % 1000 + int(time.time()))
+        inputs = make_inputs(shape, columns)
+        key_mask = make_key_mask(shape[0], shape[4]) if library.has_mask(label) else None
+        expected = reference(*inputs, mask, window, key_mask)
+        errors, fine = run(library, label, shape, inputs, expected, window, key_mask)
+        good = good and fine
+        worst = max(worst, errors[0] if forward else max(errors))
+        if not fine:
+            line.append(f"{shape} D{columns} w{window}: " + "/".join(f"{x:.1e}" for x in errors))
+    count = len(get_cases(head_dim, mask))
+    print(f"{'OK   ' if good else 'WRONG'} {label:12s} {count} cases, largest error {worst:.2e}  {'; '.join(line)[:400]}", flush=True)
+    return good
+
+
+def get_checked_labels(library):
+    """Forwards and backwards alone, and the pairs."""
+    labels = []
+    for label, words in library.words.items():
+        if words[0] == "querygradient":
+            continue
+        if "noquery" not in words:
+            labels.append(label)
+            continue
+        partner = [other for other, w in library.words.items() if w[0] == "querygradient" and w[1] == words[1] and library.mask(other) == library.mask(label) and library.has_mask(other) == library.has_mask(label)]
+        labels += [f"{other}+{label}" for other in partner[:1]]
+    return labels
+
+
+def check(folder, labels, processes=4):
+    """A share of the kernels in each of some processes; one that dies is begun
+    again after the kernel that it was at."""
+    labels = labels or get_checked_labels(Library(folder))
+    random.shuffle(labels)
+    shares = [labels[i::processes] for i in range(processes)]
+    passed = set()
+    running = {}
+
+    def start(i):
+        if shares[i]:
+            running[i] = subprocess.Popen([sys.executable, __file__, "worker", folder, *shares[i]], stdout=subprocess.PIPE, text=True)
+        else:
+            running.pop(i, None)
+
+    for i in range(processes):
+        start(i)
+    while running:
+        for i in list(running):
+            line = running[i].stdout.readline()
+            if line:
+                print(line.rstrip(), flush=True)
+                words = line.split()
+                if words and words[0] in ("OK", "WRONG"):
+                    shares[i].remove(words[1])
+                    if words[0] == "OK":
+                        passed.add(words[1])
+            else:
+                if running[i].wait() != 0 and shares[i]:
+                    print(f"DIED  {shares[i][0]}", flush=True)
+                    shares[i].pop(0)
+                else:
+                    shares[i].clear()
+                start(i)
+    print(f"{len(passed)} of {len(labels)} passed", flush=True)
+    return len(passed) == len(labels)
+
+
+# ---------------------------------------------------------------------------
+# Time
+# ---------------------------------------------------------------------------
+
+def measure(functions, rounds, milliseconds=3.0):
+    """Medians in ms: each function in a CUDA graph of about 3 ms, one second of
+    warm-up, then rounds in random order."""
+    graphs = {}
+    for name, function in functions.items():
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            call = function()
+            call()
+            stream.synchronize()
+            begin, end = torch.cuda.Event(True), torch.cuda.Event(True)
+            begin.record()
+            for _ in range(3):
+                call()
+            end.record()
+            end.synchronize()
+            count = max(1, round(milliseconds / (begin.elapsed_time(end) / 3)))
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=stream, capture_error_mode="relaxed"):
+            for _ in range(count):
+                call()
+        graphs[name] = (graph, count, call)
+    start = time.time()
+    while time.time() - start < 1:
+        for graph, *_ in graphs.values():
+            graph.replay()
+        torch.cuda.synchronize()
+    times = {name: [] for name in graphs}
+    names = list(graphs)
+    for _ in range(rounds):
+        random.shuffle(names)
+        for name in names:
+            graph, count, _ = graphs[name]
+            begin, end = torch.cuda.Event(True), torch.cuda.Event(True)
+            begin.record()
+            graph.replay()
+            end.record()
+            end.synchronize()
+            times[name].append(begin.elapsed_time(end) / count)
+    return {name: sorted(each)[len(each) // 2] for name, each in times.items()}
+
+
+def get_peer(backend, q, k, v, dout, causal, forward):
+    """PyTorch's attention as a function to call inside a captured stream."""
+    grouped = {} if q.shape[1] == k.shape[1] else {"enable_gqa": True}
+
+    def run(q, k, v):
+        with sdpa_kernel(backend):
+            return functional.scaled_dot_product_attention(q, k, v, is_causal=causal, **grouped)
+
+    def make():
+        leaves = [x.detach().requires_grad_() for x in (q, k, v)]
+        if forward:   # with gradients wanted, so that lse is kept
+            return lambda: run(*leaves)
+        out = run(*leaves)
+        return lambda: torch.autograd.grad(out, leaves, dout, retain_graph=True)
+
+    return make
+
+
+def time_shape(folder, text, rounds, labels):
+    library = Library(folder)
+    batch, heads, key_heads, length, columns, causal = map(int, text.split(","))
+    make = lambda h: torch.randn(batch, h, length, columns, device="cuda").bfloat16()
+    q, k, v, dout = make(heads), make(key_heads), make(key_heads), make(heads)
+    flops = 4.0 * batch * heads * length * length * columns / (2 if causal else 1)
+    functions, notes, keep = {}, {}, []
+    peers = {"cuDNN": SDPBackend.CUDNN_ATTENTION, "FA2": SDPBackend.FLASH_ATTENTION}
+    for name, backend in peers.items():
+        functions["F " + name] = get_peer(backend, q, k, v, dout, bool(causal), True)
+        functions["B " + name] = get_peer(backend, q, k, v, dout, bool(causal), False)
+    leaves = [x.detach().requires_grad_() for x in (q, k, v)]
+    with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
+        out = functional.scaled_dot_product_attention(*leaves, is_causal=bool(causal), **({} if heads == key_heads else {"enable_gqa": True}))
+    theirs = [out.detach(), *torch.autograd.grad(out, leaves, dout)]
+    lse = torch.full((batch, heads, length), float("nan"), device="cuda")   # from the first forward kernel
+    for label in labels:
+        kind = "F" if library.words[label.split("+")[0]][0] == "forward" else "B"
+        results = [torch.full_like(x, float("nan")) for x in ((q,) if kind == "F" else (q, k, v))]
+        if kind == "F":
+            plan = library.forward(label, q, k, v, results[0], lse)
+            compare = theirs[:1]
+        else:
+            plan = library.backward(label, q, k, v, theirs[0].contiguous(), dout, *results, lse)
+            compare = theirs[1:]
+        plan.run()
+        synchronize(label)
+        differences = "/".join(f"{error(x, y.double()):.1e}" for x, y in zip(results, compare))
+        keep.append((plan, results))
+        functions[f"{kind} {label}"] = lambda plan=plan: plan.run
+        notes[f"{kind} {label}"] = f"against cuDNN {differences}, balance {plan.balance():.3f}"
+        for i in range(plan.count() if plan.count() > 1 else 0):
+            functions[f"K {label} {i}"] = lambda plan=plan, i=i: lambda: plan.run(i)
+    medians = measure(functions, rounds)
+    print(f"== B{batch} H{heads}/{key_heads} T{length} D{columns} {'causal' if causal else 'full'}", flush=True)
+    for name in sorted(medians, key=lambda name: (name[0], medians[name])):
+        peer = medians.get(name[0] + " cuDNN")
+        work = flops * (1 if name[0] == "F" else 2.5)
+        rate = f"{work / medians[name] / 1e9:5.0f} TFLOP/s  {peer / medians[name]:.3f}x cuDNN" if peer else ""
+        print(f"   {name:22s} {medians[name]:8.4f} ms {rate}  {notes.get(name, '')}", flush=True)
+
+
+def main():
+    command, folder, *rest = sys.argv[1:]
+    if command == "check":
+        sys.exit(0 if check(folder, rest) else 1)
+    if command == "worker":
+        library = Library(folder)
+        for label in rest:
+            check_label(library, label)
+    else:
+        time_shape(folder, rest[0], int(rest[1]), rest[2:])
+
+
+if __name__ == "__main__":
+    main()

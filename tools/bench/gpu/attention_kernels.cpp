@@ -1,0 +1,167 @@
+// attention-kernels: writes the attention kernels of a list to a folder, for
+// attention_bench.
+//
+// A list has one kernel a line, "LABEL WORDS..." (printConfig's words); "#"
+// begins a comment. The folder gets LABEL.cubin and LABEL.ptx, for a backward
+// with dq also LABEL.prepare.* and LABEL.convert.*, and `manifest`, the list
+// again as it was understood. Where a kernel takes a key bias, the one that
+// makes it from a Boolean mask is keybias.*.
+#include "compiler/emit/nvptx/attention/AttentionConfigText.h"
+#include "compiler/emit/nvptx/attention/AttentionKernels.h"
+#include "compiler/emit/nvptx/ptx/LowerToPtx.h"
+#include "compiler/emit/nvptx/ptx/Ptxas.h"
+#include "tools/common/cli.h"
+
+#include "mlir/IR/MLIRContext.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+using namespace lockstep;
+using namespace lockstep::attention;
+
+namespace {
+struct ListedKernel {
+  std::string label;
+  KernelConfig config;
+};
+/// Adds a kernel with the symbol "attention" to a module.
+using Build = std::function<mlir::LogicalResult(mlir::ModuleOp)>;
+} // namespace
+
+static StatusOr<std::vector<ListedKernel>> readList(const std::string &path) {
+  std::ifstream file(path);
+  if (!file)
+    return inputError("cannot read " + path);
+  std::vector<ListedKernel> kernels;
+  std::string line;
+  for (int number = 1; std::getline(file, line); ++number) {
+    line = line.substr(0, line.find('#'));
+    size_t begin = line.find_first_not_of(' ');
+    if (begin == std::string::npos)
+      continue;
+    size_t end = std::min(line.find(' ', begin), line.size());
+    std::string error;
+    auto config = parseConfig(std::string_view(line).substr(end), error);
+    if (config)
+      error = std::visit([](auto &each) { return checkConfig(each); }, *config);
+    if (!error.empty())
+      return inputError(path + ":" + std::to_string(number) + ": " + error);
+    kernels.push_back({line.substr(begin, end - begin), *config});
+  }
+  return kernels;
+}
+
+static Status writeFile(const std::filesystem::path &path,
+                        const std::string &bytes) {
+  std::ofstream file(path, std::ios::binary);
+  file << bytes;
+  file.close();
+  return file ? Status::success() : inputError("cannot write " + path.string());
+}
+
+/// What ptxas says of registers, spills and serialization.
+static std::string summarize(const std::string &messages) {
+  std::string summary;
+  for (size_t begin = 0; begin < messages.size();) {
+    size_t end = std::min(messages.find('\n', begin), messages.size());
+    std::string line = messages.substr(begin, end - begin);
+    begin = end + 1;
+    for (const char *part : {"spill", "registers", "arning", "Potential"})
+      if (line.find(part) != std::string::npos) {
+        summary += "; " + line.substr(line.find_first_not_of(' '));
+        break;
+      }
+  }
+  return summary;
+}
+
+static Status writeKernel(const std::string &label, const Build &build,
+                          const std::filesystem::path &folder) {
+  mlir::MLIRContext context;
+  emit::loadPtxDialects(context);
+  mlir::OwningOpRef<mlir::ModuleOp> module =
+      mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
+  if (failed(build(*module)))
+    return inputError(label + ": the kernel cannot be built");
+  mlir::FailureOr<std::string> ptx =
+      emit::lowerToPtx(*module, "sm_90a", emit::PtxOptimization::None);
+  if (failed(ptx))
+    return inputError(label + ": no PTX");
+  LOCKSTEP_RETURN_IF_ERROR(writeFile(folder / (label + ".ptx"), *ptx));
+  emit::CubinResult result =
+      emit::assembleCubin(*ptx, "sm_90a", /*reportResources=*/true);
+  if (result.status != emit::CubinResult::Status::Assembled)
+    return inputError(label + ": " + result.messages);
+  std::printf("%s%s\n", label.c_str(), summarize(result.messages).c_str());
+  return writeFile(folder / (label + ".cubin"), result.cubin);
+}
+
+static Status writeKernels(const ListedKernel &kernel,
+                           const std::filesystem::path &folder) {
+  constexpr llvm::StringLiteral symbol = "attention";
+  if (auto *config = std::get_if<ForwardConfig>(&kernel.config))
+    return writeKernel(
+        kernel.label,
+        [&](mlir::ModuleOp module) {
+          return buildForwardKernel(module, *config, symbol);
+        },
+        folder);
+  if (auto *config = std::get_if<QueryGradientConfig>(&kernel.config))
+    return writeKernel(
+        kernel.label,
+        [&](mlir::ModuleOp module) {
+          return buildQueryGradientKernel(module, *config, symbol);
+        },
+        folder);
+  const auto &config = std::get<BackwardConfig>(kernel.config);
+  auto write = [&](const char *suffix, auto build) {
+    return writeKernel(
+        kernel.label + suffix,
+        [&](mlir::ModuleOp module) { return build(module, config, symbol); },
+        folder);
+  };
+  LOCKSTEP_RETURN_IF_ERROR(write("", buildBackwardKernel));
+  if (config.queryGradient == QueryGradient::None)
+    return Status::success();
+  LOCKSTEP_RETURN_IF_ERROR(write(".prepare", buildPrepareKernel));
+  return write(".convert", buildConvertKernel);
+}
+
+static Status writeList(const std::string &list, const std::string &folder) {
+  LOCKSTEP_ASSIGN_OR_RETURN(std::vector<ListedKernel> kernels, readList(list));
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  std::string manifest;
+  bool keyBias = false;
+  for (const ListedKernel &kernel : kernels) {
+    LOCKSTEP_RETURN_IF_ERROR(writeKernels(kernel, folder));
+    keyBias |=
+        std::visit([](auto &each) { return each.keyBias; }, kernel.config);
+    manifest += kernel.label + " " + printConfig(kernel.config) + "\n";
+  }
+  if (keyBias)
+    LOCKSTEP_RETURN_IF_ERROR(writeKernel(
+        "keybias",
+        [](mlir::ModuleOp module) {
+          return buildKeyBiasKernel(module, KeyMask::Boolean, "attention");
+        },
+        folder));
+  return writeFile(std::filesystem::path(folder) / "manifest", manifest);
+}
+
+int main(int argc, char **argv) {
+  return tools::runTool([&] {
+    tools::CommandLine line(
+        "attention-kernels",
+        "Writes the attention kernels of a list as cubins.");
+    std::string list, folder;
+    line.app().add_option("list", list, "one kernel a line")->required();
+    line.app().add_option("folder", folder, "where to write them")->required();
+    if (std::optional<int> code = line.parse(argc, argv))
+      return *code;
+    return tools::finish(writeList(list, folder));
+  });
+}
