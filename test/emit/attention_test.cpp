@@ -1,0 +1,296 @@
+// Attention kernels: configurations, work tables, and PTX that assembles. What
+// they compute is checked on a GPU (tools/bench/gpu/attention_bench.py).
+#include "compiler/emit/nvptx/attention/AttentionConfigText.h"
+#include "compiler/emit/nvptx/attention/AttentionKernels.h"
+#include "compiler/emit/nvptx/attention/WorkTable.h"
+#include "compiler/emit/nvptx/ptx/LowerToPtx.h"
+#include "compiler/emit/nvptx/ptx/Ptxas.h"
+#include "mlir/IR/MLIRContext.h"
+#include <catch2/catch.hpp>
+#include <functional>
+#include <map>
+
+using namespace lockstep;
+using namespace lockstep::attention;
+
+namespace {
+KernelConfig parse(const std::string &text) {
+  std::string error;
+  auto config = parseConfig(text, error);
+  INFO(error);
+  REQUIRE(config);
+  return *config;
+}
+
+std::string check(const std::string &text) {
+  return std::visit([](const auto &each) { return checkConfig(each); },
+                    parse(text));
+}
+
+using Build = std::function<mlir::LogicalResult(mlir::ModuleOp)>;
+
+std::string lower(const Build &build) {
+  mlir::MLIRContext context;
+  emit::loadPtxDialects(context);
+  mlir::OwningOpRef<mlir::ModuleOp> module =
+      mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
+  REQUIRE(succeeded(build(*module)));
+  mlir::FailureOr<std::string> ptx =
+      emit::lowerToPtx(*module, "sm_90a", emit::PtxOptimization::None);
+  REQUIRE(succeeded(ptx));
+  return *ptx;
+}
+
+std::vector<Build> getBuilds(const KernelConfig &config) {
+  if (auto *forward = std::get_if<ForwardConfig>(&config))
+    return {
+        [=](auto module) { return buildForwardKernel(module, *forward, "f"); }};
+  if (auto *query = std::get_if<QueryGradientConfig>(&config))
+    return {[=](auto module) {
+      return buildQueryGradientKernel(module, *query, "q");
+    }};
+  auto backward = std::get<BackwardConfig>(config);
+  std::vector<Build> builds{
+      [=](auto module) { return buildBackwardKernel(module, backward, "b"); }};
+  if (backward.queryGradient == QueryGradient::None)
+    return builds;
+  builds.push_back(
+      [=](auto module) { return buildPrepareKernel(module, backward, "p"); });
+  builds.push_back(
+      [=](auto module) { return buildConvertKernel(module, backward, "c"); });
+  return builds;
+}
+
+/// (batch, query head, tile of queries, block of keys) -> how many times that
+/// pair is worked on.
+using Visits = std::map<std::array<int64_t, 4>, int>;
+
+Visits visitByQueries(const WorkTable<QueryItem> &table, int rows) {
+  Visits visits;
+  for (const QueryItem &item : table.items)
+    for (int block = 0; block < item.blocks; ++block)
+      ++visits[{item.batch, item.head, item.row / rows,
+                item.firstBlock + block}];
+  return visits;
+}
+
+/// As the kernel walks: from start to end, then from first.
+Visits visitByKeys(const WorkTable<KeyItem> &table) {
+  Visits visits;
+  for (const KeyItem &item : table.items) {
+    int tile = item.start, head = item.firstHead;
+    for (int step = 0; step < item.steps; ++step) {
+      ++visits[{item.batch, head, tile, item.row / keyBlock}];
+      tile = tile + 1 == item.end ? item.first : tile + 1;
+      head += tile == item.start;
+    }
+  }
+  return visits;
+}
+
+/// Every pair of a tile and a block with something to see, just once.
+void checkVisits(const Visits &visits, Mask mask, const AttentionSize &size,
+                 int rows) {
+  for (const auto &[place, count] : visits)
+    CHECK(count == 1);
+  for (int64_t query = 0; query < size.queries; ++query) {
+    int64_t first = 0, last = size.keys - 1;
+    if (mask != Mask::Full)
+      last = std::min(last, query);
+    if (mask == Mask::CausalWindow)
+      first = std::max<int64_t>(0, query - size.window + 1);
+    for (int64_t block = first / keyBlock; block <= last / keyBlock; ++block)
+      for (int64_t batch = 0; batch < size.batch; ++batch)
+        for (int64_t head = 0; head < size.queryHeads; ++head)
+          if (!visits.count({batch, head, query / rows, block}))
+            FAIL("query " << query << " misses block " << block);
+  }
+}
+} // namespace
+
+TEST_CASE("an attention configuration is the words that it prints") {
+  for (const char *text :
+       {"forward 64", "forward 64 causal keybias stages=3 polynomial=8",
+        "forward 64 window consumers=3 querystages=1",
+        "backward 128 causal bulk defer late",
+        "backward 64 noquery stages=3 keystages=2",
+        "querygradient 64 window querystages=2"})
+    CHECK(printConfig(parse(text)) == text);
+}
+
+TEST_CASE("words that no attention configuration has are named") {
+  auto getError = [](const char *text) {
+    std::string error;
+    CHECK_FALSE(parseConfig(text, error));
+    return error;
+  };
+  CHECK(getError("forward 64 bulk") ==
+        "unknown word 'bulk' in an attention configuration");
+  CHECK(getError("sideways 64") ==
+        "unknown word 'sideways' in an attention configuration");
+  CHECK(getError("forward wide") ==
+        "unknown word 'wide' in an attention configuration");
+  CHECK(getError("backward 64 stages=two") ==
+        "unknown word 'stages=two' in an attention configuration");
+  CHECK(getError("forward") ==
+        "expected a kernel and a head dimension, but got 'forward'");
+}
+
+TEST_CASE("attention configurations that no kernel can have are refused") {
+  CHECK(check("forward 256") ==
+        "expected a head dimension of 64 or 128, but got 256");
+  CHECK(check("backward 96") ==
+        "expected a head dimension of 64 or 128, but got 96");
+  CHECK(check("querygradient 32") ==
+        "expected a head dimension of 64 or 128, but got 32");
+  CHECK(check("forward 64 consumers=4") ==
+        "expected 2 or 3 consumers, but got 4");
+  CHECK(check("forward 128 consumers=3") ==
+        "expected a head dimension of 64 with 3 consumers, but got 128");
+  CHECK(check("forward 64 stages=1") == "expected 2 stages or more, but got 1");
+  CHECK(check("forward 64 querystages=0") ==
+        "expected 1 tile of queries or more, but got 0");
+  CHECK(check("forward 64 polynomial=1") ==
+        "expected a polynomial for one exponential in 2 or more, or 0, but got "
+        "1");
+  CHECK(check("forward 128 stages=3") ==
+        "expected at most 232448 bytes of shared memory, but got 295040");
+  CHECK(check("backward 64 keystages=0") ==
+        "expected 1 block of keys or more, but got 0");
+  CHECK(check("backward 64 noquery defer") ==
+        "expected a key gradient that is not deferred where the query gradient "
+        "is left out, but got a deferred one");
+}
+
+TEST_CASE("a refused attention configuration is an error at the module") {
+  mlir::MLIRContext context;
+  emit::loadPtxDialects(context);
+  mlir::OwningOpRef<mlir::ModuleOp> module =
+      mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
+  std::string message;
+  mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &d) {
+    message = d.str();
+    return mlir::success();
+  });
+  ForwardConfig forward;
+  forward.headDim = 32;
+  CHECK(failed(buildForwardKernel(*module, forward, "f")));
+  CHECK(message == "attention kernel: expected a head dimension of 64 or 128, "
+                   "but got 32");
+  BackwardConfig backward = getBackwardConfig(64, Mask::Full, true);
+  CHECK(failed(buildPrepareKernel(*module, backward, "p")));
+  CHECK(message == "attention kernel: expected sums of dq to prepare, but got "
+                   "a backward without them");
+  CHECK(failed(buildConvertKernel(*module, backward, "c")));
+  CHECK(message == "attention kernel: expected sums of dq to convert, but got "
+                   "a backward without them");
+}
+
+TEST_CASE("sizes that attention kernels cannot take are refused") {
+  AttentionSize size;
+  size.queryHeads = 6;
+  size.keyHeads = 4;
+  CHECK(checkSize(64, Mask::Full, size) ==
+        "expected a number of query heads that is a multiple of 4, but got 6");
+  size.keyHeads = 3;
+  CHECK(checkSize(64, Mask::Full, size).empty());
+  size.headDim = 100;
+  CHECK(checkSize(128, Mask::Full, size) ==
+        "expected a head dimension up to 128, a multiple of 8, but got 100");
+  size.headDim = 64;
+  size.queries = 5;
+  size.keys = 7;
+  CHECK(checkSize(64, Mask::Causal, size).empty());
+  CHECK(checkSize(64, Mask::CausalWindow, size) ==
+        "expected as many keys as the 5 queries with a window, but got 7");
+  size.keys = 5;
+  CHECK(checkSize(64, Mask::CausalWindow, size) ==
+        "expected a window of at least 1, but got 0");
+  size.batch = int64_t(1) << 30;
+  CHECK(checkSize(64, Mask::Full, size) ==
+        "expected fewer than 2^31 rows of queries, but got 32212254720");
+  size.batch = 0;
+  CHECK(checkSize(64, Mask::Full, size) ==
+        "expected sizes of at least 1, but got 0");
+}
+
+TEST_CASE("work tables cover what is seen just once") {
+  struct Lengths {
+    int64_t queries, keys;
+  };
+  for (Mask mask : {Mask::Full, Mask::Causal, Mask::CausalWindow})
+    for (auto [queries, keys] :
+         {Lengths{1, 1}, Lengths{300, 300}, Lengths{777, 777},
+          Lengths{500, 130}, Lengths{130, 500}}) {
+      if (mask == Mask::CausalWindow && queries != keys)
+        continue;
+      AttentionSize size;
+      size.batch = 2;
+      size.queryHeads = 4;
+      size.keyHeads = 2;
+      size.queries = queries;
+      size.keys = keys;
+      size.window = 150;
+      INFO("mask " << int(mask) << " T " << queries << " S " << keys);
+      for (int headDim : {64, 128}) {
+        ForwardConfig forward = getForwardConfig(headDim, mask);
+        auto byQueries = buildWorkTable(forward, size, 7);
+        checkVisits(visitByQueries(byQueries, getQueryRows(forward)), mask,
+                    size, getQueryRows(forward));
+        BackwardConfig backward = getBackwardConfig(headDim, mask, false);
+        auto byKeys = buildWorkTable(backward, size, 7);
+        checkVisits(visitByKeys(byKeys), mask, size, getQueryRows(backward));
+        CHECK(byKeys.gridBlocks + 1 == int(byKeys.bounds.size()));
+        CHECK(byKeys.bounds.back() == int(byKeys.items.size()));
+        // Keys that no query sees get their zeros as well.
+        CHECK(int64_t(byKeys.items.size()) ==
+              size.batch * size.keyHeads * ((keys + 127) / 128));
+        for (const KeyItem &item : byKeys.items)
+          CHECK(item.steps >= 1);
+      }
+    }
+}
+
+TEST_CASE("causal work is spread evenly over the blocks") {
+  AttentionSize size;
+  size.batch = 4;
+  size.queryHeads = size.keyHeads = 32;
+  size.queries = size.keys = 4096;
+  CHECK(buildWorkTable(getForwardConfig(128, Mask::Causal), size, 132).balance >
+        0.99);
+  CHECK(buildWorkTable(getBackwardConfig(128, Mask::Causal, false), size, 132)
+            .balance > 0.99);
+}
+
+TEST_CASE("the attention kernels of choice assemble without warnings") {
+  if (emit::findPtxas().empty())
+    return;
+  std::vector<KernelConfig> configs;
+  for (int headDim : {64, 128})
+    for (Mask mask : {Mask::Full, Mask::Causal, Mask::CausalWindow}) {
+      configs.push_back(getForwardConfig(headDim, mask));
+      configs.push_back(getBackwardConfig(headDim, mask, false));
+      configs.push_back(getBackwardConfig(headDim, mask, true));
+      configs.push_back(getQueryGradientConfig(headDim, mask));
+    }
+  for (const char *text :
+       {"forward 64 causal consumers=3", "forward 64 keybias stages=3",
+        "forward 128 keybias", "backward 64 keybias keystages=2",
+        "backward 64 causal keybias stages=3 keystages=2 noquery",
+        "querygradient 128 keybias"})
+    configs.push_back(parse(text));
+  auto checkKernel = [](const std::string &name, const Build &build) {
+    emit::CubinResult result = emit::assembleCubin(lower(build), "sm_90a");
+    INFO(name << ": " << result.messages);
+    CHECK(result.status == emit::CubinResult::Status::Assembled);
+    // C75xx: products would be serialized, or registers ignored.
+    CHECK(result.messages.find("C75") == std::string::npos);
+  };
+  for (const KernelConfig &config : configs)
+    for (const Build &build : getBuilds(config))
+      checkKernel(printConfig(config), build);
+  for (KeyMask mask : {KeyMask::Boolean, KeyMask::Added})
+    checkKernel("key bias", [=](mlir::ModuleOp module) {
+      return buildKeyBiasKernel(module, mask, "k");
+    });
+}
