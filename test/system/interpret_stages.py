@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Runs the IR of every stage with the reference interpreter, on one set of inputs, and compares.
 
-    interpret_stages.py BUILD_DIR [--only SUBSTRING] [--ranks 2,4]
+    interpret_stages.py BUILD_DIR [--only SUBSTRING] [--ranks 2,4] [--flags='--precision bf16-mixed --target sm_90a' --tolerance 2e-2]
 
 What autodiff made (whole batch, one rank) is the oracle for partition, fuse and schedule (local shapes, all ranks; after schedule in the
-memory that the plan gives). Results must agree within 1e-4 of each tensor's largest value, and ranks to the bit. Standard library only.
+memory that the plan gives). Results must agree within 1e-4 (--tolerance) of each tensor's largest value, and ranks to the bit. With --flags the
+compiler is given more of them: for a GPU's target the kernels are others. Standard library only.
 """
-import argparse, json, os, subprocess, sys, tempfile, time
+import argparse, json, os, shlex, subprocess, sys, tempfile, time
 
 import train_models
 
@@ -18,7 +19,7 @@ def run(command):
     return "" if done.returncode == 0 else done.stdout.strip().splitlines()[-1] if done.stdout.strip() else f"exit {done.returncode}"
 
 
-def check(build, file, record, extra, ranks, accumulation, folder):
+def check(build, file, record, extra, ranks, accumulation, tolerance, folder):
     """The first failure as text, or ''."""
     tool = lambda name: os.path.join(build, "bin", name)
     compile_command = [tool("lockstep-compile"), file, *train_models.compile_flags(record), *extra, "--ranks", str(ranks),
@@ -31,7 +32,7 @@ def check(build, file, record, extra, ranks, accumulation, folder):
         if error := run(oracle): return f"autodiff, {entry}: {error}"
         for stage in STAGES:
             command = [tool("lockstep-interpret"), os.path.join(folder, stage + ".mlir"), "--entry", entry, "--inputs", inputs,
-                       "--gradient-accumulation-steps", str(accumulation if entry == "step" else 1), "--expect", expected, "--tolerance", "1e-4"]
+                       "--gradient-accumulation-steps", str(accumulation if entry == "step" else 1), "--expect", expected, "--tolerance", tolerance]
             if error := run(command): return f"{stage}, {entry}: {error}"
     return ""
 
@@ -41,6 +42,8 @@ def main():
     parser.add_argument("build")
     parser.add_argument("--only", default="")
     parser.add_argument("--ranks", default="2")
+    parser.add_argument("--flags", default="")
+    parser.add_argument("--tolerance", default="1e-4")
     options = parser.parse_args()
     failures, passed = 0, 0
     for label, file, name, extra in train_models.cases():
@@ -51,7 +54,7 @@ def main():
             accumulation = 1 if name in train_models.NOT_ACCUMULATED else 2
             start = time.time()
             with tempfile.TemporaryDirectory() as folder:
-                error = check(options.build, file, record, extra, ranks, accumulation, folder)
+                error = check(options.build, file, record, [*extra, *shlex.split(options.flags)], ranks, accumulation, options.tolerance, folder)
             print(f"{'FAIL' if error else 'ok'}: {label}, {ranks} ranks, accumulation {accumulation} ({time.time() - start:.1f} s) {error}", flush=True)
             failures, passed = failures + bool(error), passed + (not error)
     print(f"{passed} passed, {failures} failed")
