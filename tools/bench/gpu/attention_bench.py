@@ -9,7 +9,8 @@
   attention_bench.py time FOLDER B,Hq,Hk,T,D,causal ROUNDS LABEL...
     The kernels against cuDNN and FlashAttention 2 through PyTorch's
     scaled_dot_product_attention, in the same rounds. A label "q64+k64" is a
-    pair of query gradient and backward.
+    pair of query gradient and backward; a forward comes before them, for lse.
+    Kernels with a mask over keys get one that hides none.
 
 FOLDER/libattention_launch.so is attention_launch.cpp.
 """
@@ -416,18 +417,19 @@ def time_shape(folder, text, rounds, labels):
     theirs = [out.detach(), *torch.autograd.grad(out, leaves, dout)]
     lse = torch.full((batch, heads, length), float("nan"), device="cuda")   # from the first forward kernel
     for label in labels:
+        mask = torch.ones(batch, length, dtype=torch.bool, device="cuda") if library.has_mask(label) else None
         kind = "F" if library.words[label.split("+")[0]][0] == "forward" else "B"
         results = [torch.full_like(x, float("nan")) for x in ((q,) if kind == "F" else (q, k, v))]
         if kind == "F":
-            plan = library.forward(label, q, k, v, results[0], lse)
+            plan = library.forward(label, q, k, v, results[0], lse, mask=mask)
             compare = theirs[:1]
         else:
-            plan = library.backward(label, q, k, v, theirs[0].contiguous(), dout, *results, lse)
+            plan = library.backward(label, q, k, v, theirs[0].contiguous(), dout, *results, lse, mask=mask)
             compare = theirs[1:]
         plan.run()
         synchronize(label)
         differences = "/".join(f"{error(x, y.double()):.1e}" for x, y in zip(results, compare))
-        keep.append((plan, results))
+        keep.append((plan, results, mask))
         functions[f"{kind} {label}"] = lambda plan=plan: plan.run
         notes[f"{kind} {label}"] = f"against cuDNN {differences}, balance {plan.balance():.3f}"
         for i in range(plan.count() if plan.count() > 1 else 0):
