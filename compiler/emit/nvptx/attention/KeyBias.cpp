@@ -1,0 +1,91 @@
+//===- KeyBias.cpp - What is added to the scores of a key -----------------===//
+#include "compiler/emit/nvptx/attention/KeyBias.h"
+#include "compiler/emit/nvptx/attention/AttentionKernels.h"
+
+using namespace mlir;
+using namespace lockstep;
+using namespace lockstep::attention;
+
+Value attention::getKeyBias(AttentionBuilder &b, Value keyBias, Value batch,
+                            Value keys, Value key) {
+  Value padded = b.bitAnd(b.add(keys, keyBlock - 1), -keyBlock);
+  return b.element(keyBias, b.add(b.multiply(batch, padded), key),
+                   b.getF32Type());
+}
+
+void attention::copyKeyBias(AttentionBuilder &b, Value source, Value target,
+                            Value barrier) {
+  b.copyBytes(target, source, keyBiasBytes, barrier);
+}
+
+Values attention::addKeyBias(BlockFrame &frame, const Consumer &self,
+                             ArrayRef<Value> scores, Value bias) {
+  AttentionBuilder &b = frame.b;
+  Value column = b.add(bias, b.shiftLeft(self.column, 2));
+  Values sums;
+  for (size_t i = 0; i < scores.size(); i += 4) {
+    Values pair = b.loadSharedPair(b.add(column, int64_t(8) * i));
+    for (int j = 0; j < 4; ++j)
+      sums.push_back(b.addF32(scores[i + j], pair[j % 2]));
+  }
+  return sums;
+}
+
+//===----------------------------------------------------------------------===//
+// From a mask
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// The kernel's arguments, in order.
+struct KeyBiasArguments {
+  Value mask, keyBias, rows, keys, paddedKeys, batchStride, scale;
+};
+} // namespace
+
+/// The bias of a key that is there.
+static Value loadBias(AttentionBuilder &b, const KeyBiasArguments &arguments,
+                      KeyMask kind, Value batch, Value key) {
+  Value index = LLVM::MulOp::create(b, b.extend(batch), arguments.batchStride);
+  index = LLVM::AddOp::create(b, index, b.extend(key));
+  if (kind == KeyMask::Added) {
+    Value bias = b.load(b.element(arguments.mask, index, b.getF32Type()),
+                        b.getF32Type(), 4);
+    return LLVM::FDivOp::create(b, bias, arguments.scale);
+  }
+  Value isSeen =
+      b.load(b.element(arguments.mask, index, b.getI8Type()), b.getI8Type(), 1);
+  Value wide = LLVM::ZExtOp::create(b, b.getI32Type(), isSeen);
+  return b.select(b.equal(wide, int64_t(0)), b.constantF32(-INFINITY),
+                  b.constantF32(0));
+}
+
+LogicalResult attention::buildKeyBiasKernel(ModuleOp module, KeyMask mask,
+                                            llvm::StringRef symbol) {
+  using enum ArgumentKind;
+  AttentionBuilder b(module.getLoc(), module.getContext());
+  KeyBiasArguments a;
+  createKernel(b, module, symbol,
+               {{ReadOnly, &a.mask},
+                {Memory, &a.keyBias},
+                {Number, &a.rows},
+                {Number, &a.keys},
+                {Number, &a.paddedKeys},
+                {Wide, &a.batchStride},
+                {Scalar, &a.scale}},
+               keyBiasThreads);
+  Type i32 = b.getI32Type(), f32 = b.getF32Type();
+  Value block = NVVM::BlockIdXOp::create(b, i32);
+  Value row = b.add(b.multiply(block, keyBiasThreads),
+                    NVVM::ThreadIdXOp::create(b, i32));
+  b.ifThen(b.lessThan(row, a.rows), [&] {
+    Value batch = b.divideUnsigned(row, a.paddedKeys);
+    Value key = b.subtract(row, b.multiply(batch, a.paddedKeys));
+    Value bias = b.ifThenElse(
+        b.lessThan(key, a.keys), f32,
+        [&]() -> Values { return {loadBias(b, a, mask, batch, key)}; },
+        [&]() -> Values { return {b.constantF32(-INFINITY)}; })[0];
+    b.store(bias, b.element(a.keyBias, row, f32), 4);
+  });
+  LLVM::ReturnOp::create(b, ValueRange());
+  return success();
+}
