@@ -9,6 +9,7 @@
 #include "compiler/schedule/Order.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/STLExtras.h"
+#include <set>
 
 using namespace mlir;
 using namespace lockstep;
@@ -226,11 +227,16 @@ Order BlockOrder::listSchedule(bool freeMemoryFirst) const {
   order.available.assign(tasks.size(), 0);
   SmallVector<size_t> missing;
   llvm::DenseMap<Value, int64_t> readers = readerCounts;
-  SmallVector<size_t> ready;
+  std::set<size_t> ready;
+  size_t readyCollectives = 0;
+  auto addReady = [&](size_t number) {
+    ready.insert(number);
+    readyCollectives += tasks[number].isCollective;
+  };
   for (size_t number = 0; number < tasks.size(); ++number) {
     missing.push_back(tasks[number].predecessors.size());
     if (missing.back() == 0)
-      ready.push_back(number);
+      addReady(number);
   }
   double now = 0, network = 0;
   while (!ready.empty()) {
@@ -241,10 +247,21 @@ Order BlockOrder::listSchedule(bool freeMemoryFirst) const {
       return std::make_tuple(!tasks[number].isCollective || stall > 0, stall,
                              grows, number);
     };
-    auto *best = llvm::min_element(
-        ready, [&](size_t a, size_t b) { return key(a) < key(b); });
-    size_t number = *best;
-    ready.erase(best);
+    // The least key. In the order of the numbers the first task that neither
+    // stalls nor grows has it, unless there is a collective.
+    size_t number = *ready.begin();
+    auto least = key(number);
+    for (size_t candidate : ready) {
+      auto own = key(candidate);
+      if (own < least) {
+        least = own;
+        number = candidate;
+      }
+      if (readyCollectives == 0 && std::get<1>(own) == 0 && !std::get<2>(own))
+        break;
+    }
+    ready.erase(number);
+    readyCollectives -= tasks[number].isCollective;
     const Task &task = tasks[number];
     order.tasks.push_back(number);
     double finished;
@@ -261,7 +278,7 @@ Order BlockOrder::listSchedule(bool freeMemoryFirst) const {
       order.available[successor] =
           std::max(order.available[successor], finished);
       if (--missing[successor] == 0)
-        ready.push_back(successor);
+        addReady(successor);
     }
   }
   return order;
