@@ -15,9 +15,9 @@ using namespace mlir;
 using namespace lockstep;
 using namespace lockstep::emit;
 
-/// Vectors of elements that a thread takes: enough that reading the tables and
-/// the scalars costs little.
-static constexpr int64_t kVectorsPerThread = 16;
+/// Vectors of elements that a thread takes: more of them leave too few blocks
+/// under way, fewer spend too much on reading tables and scalars (measured).
+static constexpr int64_t kVectorsPerThread = 4;
 static constexpr int64_t kChunkBytes = 24, kBeginAt = 8, kEndAt = 16;
 
 static int64_t getUpdateLanes(plan::KernelOp kernel) {
