@@ -2,6 +2,7 @@
 // they compute is checked on a GPU (tools/bench/gpu/attention_bench.py).
 #include "compiler/emit/nvptx/attention/AttentionConfigText.h"
 #include "compiler/emit/nvptx/attention/AttentionKernels.h"
+#include "compiler/emit/nvptx/attention/AttentionLaunch.h"
 #include "compiler/emit/nvptx/attention/WorkTable.h"
 #include "compiler/emit/nvptx/ptx/LowerToPtx.h"
 #include "compiler/emit/nvptx/ptx/Ptxas.h"
@@ -293,4 +294,95 @@ TEST_CASE("the attention kernels of choice assemble without warnings") {
     checkKernel("key bias", [=](mlir::ModuleOp module) {
       return buildKeyBiasKernel(module, mask, "k");
     });
+}
+
+namespace {
+/// The types of a PTX kernel's parameters: m (a tensor map), p, i, l, f.
+std::string getSignature(const std::string &ptx) {
+  size_t begin = ptx.find(".entry"), end = ptx.find(")", begin);
+  std::string signature;
+  for (size_t at = begin; (at = ptx.find(".param", at)) < end; ++at) {
+    std::string line = ptx.substr(at, ptx.find('\n', at) - at);
+    auto has = [&](const char *part) {
+      return line.find(part) != std::string::npos;
+    };
+    signature += has(".b8")    ? 'm'
+                 : has(".ptr") ? 'p'
+                 : has("64")   ? 'l'
+                 : has(".f32") ? 'f'
+                               : 'i';
+  }
+  return signature;
+}
+
+std::string getSignature(const AttentionLaunch &launch) {
+  using Kind = LaunchParameter::Kind;
+  std::string signature;
+  for (const LaunchParameter &parameter : launch.parameters)
+    signature += parameter.kind == Kind::TensorMap ? 'm'
+                 : parameter.kind == Kind::Number  ? 'i'
+                 : parameter.kind == Kind::Wide    ? 'l'
+                 : parameter.kind == Kind::Scalar  ? 'f'
+                                                   : 'p';
+  return signature;
+}
+
+Build getBuild(AttentionKernel kernel, const KernelConfig &config) {
+  return [=](mlir::ModuleOp module) {
+    switch (kernel) {
+    case AttentionKernel::KeyBias:
+      return buildKeyBiasKernel(module, KeyMask::Boolean, "k");
+    case AttentionKernel::Forward:
+      return buildForwardKernel(module, std::get<ForwardConfig>(config), "k");
+    case AttentionKernel::Prepare:
+      return buildPrepareKernel(module, std::get<BackwardConfig>(config), "k");
+    case AttentionKernel::Backward:
+      return buildBackwardKernel(module, std::get<BackwardConfig>(config), "k");
+    case AttentionKernel::Convert:
+      return buildConvertKernel(module, std::get<BackwardConfig>(config), "k");
+    case AttentionKernel::QueryGradient:
+      break;
+    }
+    return buildQueryGradientKernel(module,
+                                    std::get<QueryGradientConfig>(config), "k");
+  };
+}
+} // namespace
+
+TEST_CASE("attention launches pass what the kernels' PTX takes") {
+  AttentionSize size;
+  size.queries = size.keys = 300;
+  AttentionStrides strides;
+  for (int tensor = 0; tensor <= int(AttentionTensor::ValueGradient); ++tensor)
+    strides[AttentionTensor(tensor)] = {64, 300 * 64, 300 * 64};
+  CHECK(checkStrides(strides).empty());
+  ForwardConfig forward;
+  forward.keyBias = true;
+  BackwardConfig backward, rest = getBackwardConfig(64, Mask::Full, true);
+  QueryGradientConfig query;
+  auto check = [](const AttentionPlan &plan,
+                  const std::vector<KernelConfig> &configs) {
+    REQUIRE(plan.launches.size() == configs.size());
+    for (size_t i = 0; i < configs.size(); ++i) {
+      const AttentionLaunch &launch = plan.launches[i];
+      INFO("kernel " << int(launch.kernel));
+      CHECK(getSignature(launch) ==
+            getSignature(lower(getBuild(launch.kernel, configs[i]))));
+      CHECK(launch.gridBlocks > 0);
+      for (const LaunchParameter &parameter : launch.parameters)
+        if (parameter.kind == LaunchParameter::Kind::Scratch)
+          CHECK(plan.scratchBytes.count(parameter.scratch) == 1);
+    }
+  };
+  check(planForward(forward, size, strides, 0.125f, 4), {forward, forward});
+  check(planBackward(backward, size, strides, 0.125f, 4),
+        {backward, backward, backward});
+  check(planBackward(query, rest, size, strides, 0.125f, 4), {query, rest});
+}
+
+TEST_CASE("attention tensors whose rows are not 16 bytes apart are refused") {
+  AttentionStrides strides;
+  strides[AttentionTensor::Query] = {68, 640, 640};
+  CHECK(checkStrides(strides) == "expected strides that are multiples of 8 "
+                                 "elements, but got 68");
 }
