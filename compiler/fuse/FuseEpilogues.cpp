@@ -63,8 +63,10 @@ namespace {
 /// A kernel in the making: the region from a product to its results.
 class Candidate {
 public:
-  Candidate(train::DotGeneralOp dot, OpBuilder &builder)
-      : dot(dot), builder(builder) {}
+  /// `takesTransposes`: those of the operands become strides; else the
+  /// transposed tensors lie in memory.
+  Candidate(train::DotGeneralOp dot, OpBuilder &builder, bool takesTransposes)
+      : dot(dot), builder(builder), takesTransposes(takesTransposes) {}
   ~Candidate() {
     if (kernel)
       kernel->erase();
@@ -94,6 +96,7 @@ private:
 
   train::DotGeneralOp dot;
   OpBuilder &builder;
+  bool takesTransposes;
   plan::KernelOp kernel;
   IRMapping mapping;
   Value output;
@@ -111,7 +114,8 @@ bool Candidate::copyOperand(Value value) {
   if (mapping.contains(value))
     return true;
   Operation *op = value.getDefiningOp();
-  if (!op || !plan::isViewOp(op)) {
+  if (!op || !plan::isViewOp(op) ||
+      (isa<train::TransposeOp>(op) && !takesTransposes)) {
     mapping.map(value, addArgument(value, value.getType()));
     return true;
   }
@@ -218,6 +222,10 @@ public:
   }
 
 private:
+  using Outputs = ArrayRef<Value>;
+  /// A kernel of these values; null where there is none.
+  std::unique_ptr<Candidate> makeCandidate(train::DotGeneralOp dot,
+                                           Outputs outputs);
   bool fuseNarrow(train::DotGeneralOp dot);
   void fuseWide(train::DotGeneralOp dot);
   bool tryFuse(train::DotGeneralOp dot, Value sum, train::ConvertOp narrowing);
@@ -308,14 +316,24 @@ plan::CallOp BlockEpilogues::insert(Candidate &candidate,
                               arguments);
 }
 
+std::unique_ptr<Candidate>
+BlockEpilogues::makeCandidate(train::DotGeneralOp dot, Outputs outputs) {
+  for (bool takesTransposes : {true, false}) {
+    auto candidate = std::make_unique<Candidate>(dot, builder, takesTransposes);
+    if (candidate->build(outputs) && candidate->fold())
+      return candidate;
+  }
+  return nullptr;
+}
+
 bool BlockEpilogues::tryFuse(train::DotGeneralOp dot, Value sum,
                              train::ConvertOp narrowing) {
-  auto candidate = std::make_unique<Candidate>(dot, builder);
   SmallVector<Value> outputs{narrowing.getResult()};
-  if (!candidate->build(outputs))
+  std::unique_ptr<Candidate> candidate = makeCandidate(dot, outputs);
+  if (!candidate)
     return false;
   std::optional<plan::ProductEpilogue> product = candidate->fold();
-  if (!product || !product->hasWork())
+  if (!product->hasWork())
     return false;
   llvm::SetVector<Value> others = findOthersRead(*candidate, narrowing);
   Value result = skipReshapes(narrowing.getOperand());
@@ -329,8 +347,8 @@ bool BlockEpilogues::tryFuse(train::DotGeneralOp dot, Value sum,
       return false;
     saves = true;
     outputs.push_back(sum);
-    candidate = std::make_unique<Candidate>(dot, builder);
-    if (!candidate->build(outputs) || !candidate->fold())
+    candidate = makeCandidate(dot, outputs);
+    if (!candidate)
       return false;
   }
   SmallVector<Type> types{narrowing.getType()};
@@ -378,11 +396,10 @@ void BlockEpilogues::fuseWide(train::DotGeneralOp dot) {
   if (!wide || !getElementTypeOrSelf(wide.getType()).isF32() ||
       !isReadFromMemory(wide.getResult()))
     return;
-  Candidate candidate(dot, builder);
-  SmallVector<Value> outputs{wide.getResult()};
-  if (!candidate.build(outputs) || !candidate.fold())
+  std::unique_ptr<Candidate> candidate = makeCandidate(dot, wide.getResult());
+  if (!candidate)
     return;
-  plan::CallOp call = insert(candidate, dot, wide.getType());
+  plan::CallOp call = insert(*candidate, dot, wide.getType());
   wide.getResult().replaceAllUsesWith(call.getResult(0));
 }
 

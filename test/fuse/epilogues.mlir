@@ -92,6 +92,23 @@ func.func @wide(%x: tensor<32x8xbf16>, %dy: tensor<32x16xbf16>) -> tensor<8x16xf
 
 // -----
 
+// Rows and sequences of a transposed operand have no common stride: the kernel reads the transposed tensor.
+// CHECK-LABEL: func.func @transposed
+// CHECK: [[T:%.*]] = train.transpose %arg0
+// CHECK: [[D:%.*]] = plan.call @[[K:.*]]([[T]], %arg1) : (tensor<2x16x4x8xbf16>, tensor<32x16xbf16>) -> tensor<32x16xf32>
+// CHECK-NEXT: return [[D]]
+// CHECK: plan.kernel contraction @[[K]]
+// CHECK-NOT: transpose
+func.func @transposed(%x: tensor<2x4x16x8xbf16>, %dy: tensor<32x16xbf16>) -> tensor<32x16xf32> {
+  %0 = train.transpose %x perm [0, 2, 1, 3] : tensor<2x4x16x8xbf16>
+  %1 = train.reshape %0 : tensor<2x16x4x8xbf16> -> tensor<32x32xbf16>
+  %2 = train.dot_general %1, %dy batch [] x [] contract [0] x [0] : tensor<32x32xbf16>, tensor<32x16xbf16>
+  %3 = train.convert %2 : tensor<32x16xbf16> -> tensor<32x16xf32>
+  return %3 : tensor<32x16xf32>
+}
+
+// -----
+
 // A loop reads rounded sums with fewer bytes.
 // CHECK-LABEL: func.func @loop
 // CHECK-NOT: plan.call
