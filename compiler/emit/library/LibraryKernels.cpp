@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/emit/library/LibraryKernels.h"
 #include "dialects/plan/KernelModel.h"
+#include "dialects/plan/ProductEpilogue.h"
 #include "dialects/plan/StridedView.h"
 
 using namespace mlir;
@@ -133,6 +134,11 @@ LogicalResult Describer::elementType(Value of, ArrayRef<StringRef> others) {
 
 LogicalResult Describer::describe(train::DotGeneralOp op) {
   call.kernel = artifact::LibraryKernel::Gemm;
+  // Fuse makes such kernels for targets that generate them.
+  if (auto product = plan::foldProduct(kernel); product && product->hasWork())
+    return kernel.emitError(
+        "expected operands at multiples of 16 bytes, as a product with more "
+        "than a conversion behind it needs them");
   // Sums are f32 anyway.
   train::ConvertOp wide;
   if (op.getResult().hasOneUse())
