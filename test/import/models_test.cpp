@@ -93,7 +93,8 @@ TEST_CASE("the causal mask of decoders is folded, however the graph says it") {
   checkCausal("llama.core.pt2");
 }
 
-TEST_CASE("a padding mask stays a condition, not expanded over heads or queries") {
+TEST_CASE(
+    "a padding mask stays a condition, not expanded over heads or queries") {
   for (const char *name : {"bert.pt2", "bert.core.pt2"}) {
     Model model(name);
     REQUIRE(model.module);
