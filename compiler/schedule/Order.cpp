@@ -218,50 +218,82 @@ BlockOrder::getGrowth(size_t number,
   return growth;
 }
 
-/// Ready collectives first. Then work that waits for nothing: in the given
-/// order, or, with `freeMemoryFirst`, what frees memory before the rest. Then
-/// what waits least.
+namespace {
+
+/// Tasks whose predecessors are done, by what should run next: ready
+/// collectives first; then work that waits for nothing, what grows memory
+/// behind the rest; then what waits least. Equal ones in the order of their
+/// numbers.
+class ReadyTasks {
+public:
+  bool isEmpty() const {
+    return collectives.empty() && work.empty() && growing.empty() &&
+           waiting.empty();
+  }
+  void add(size_t number, bool isCollective, bool grows) {
+    (isCollective ? collectives : grows ? growing : work).insert(number);
+  }
+  /// Until the time `available` of its operands.
+  void addWaiting(size_t number, double available) {
+    waiting.insert({available, number});
+  }
+  /// A growing task that no longer grows memory, if it is one of these.
+  void stopGrowing(size_t number) {
+    if (growing.erase(number))
+      work.insert(number);
+  }
+  /// The numbers that wait no longer at that time.
+  SmallVector<size_t> takeArrived(double now) {
+    SmallVector<size_t> arrived;
+    while (!waiting.empty() && waiting.begin()->first <= now) {
+      arrived.push_back(waiting.begin()->second);
+      waiting.erase(waiting.begin());
+    }
+    return arrived;
+  }
+  size_t takeNext() {
+    for (std::set<size_t> *set : {&collectives, &work, &growing})
+      if (!set->empty())
+        return set->extract(set->begin()).value();
+    return waiting.extract(waiting.begin()).value().second;
+  }
+
+private:
+  std::set<size_t> collectives, work, growing;
+  std::set<std::pair<double, size_t>> waiting;
+};
+
+} // namespace
+
+/// In the order of ReadyTasks; only with `freeMemoryFirst` does work that grows
+/// memory come behind the rest.
 Order BlockOrder::listSchedule(bool freeMemoryFirst) const {
   Order order;
   order.start.assign(tasks.size(), 0);
   order.available.assign(tasks.size(), 0);
   SmallVector<size_t> missing;
   llvm::DenseMap<Value, int64_t> readers = readerCounts;
-  std::set<size_t> ready;
-  size_t readyCollectives = 0;
+  llvm::DenseMap<Value, SmallVector<size_t, 4>> readersOf;
+  double now = 0, network = 0;
+  ReadyTasks ready;
+  auto grows = [&](size_t number) {
+    return freeMemoryFirst && getGrowth(number, readers) > 0;
+  };
   auto addReady = [&](size_t number) {
-    ready.insert(number);
-    readyCollectives += tasks[number].isCollective;
+    if (order.available[number] > now)
+      ready.addWaiting(number, order.available[number]);
+    else
+      ready.add(number, tasks[number].isCollective, grows(number));
   };
   for (size_t number = 0; number < tasks.size(); ++number) {
+    for (Value value : tasks[number].reads)
+      readersOf[value].push_back(number);
     missing.push_back(tasks[number].predecessors.size());
     if (missing.back() == 0)
       addReady(number);
   }
-  double now = 0, network = 0;
-  while (!ready.empty()) {
-    auto key = [&](size_t number) {
-      double stall = std::max(0.0, order.available[number] - now);
-      bool grows =
-          freeMemoryFirst && stall == 0 && getGrowth(number, readers) > 0;
-      return std::make_tuple(!tasks[number].isCollective || stall > 0, stall,
-                             grows, number);
-    };
-    // The least key. In the order of the numbers the first task that neither
-    // stalls nor grows has it, unless there is a collective.
-    size_t number = *ready.begin();
-    auto least = key(number);
-    for (size_t candidate : ready) {
-      auto own = key(candidate);
-      if (own < least) {
-        least = own;
-        number = candidate;
-      }
-      if (readyCollectives == 0 && std::get<1>(own) == 0 && !std::get<2>(own))
-        break;
-    }
-    ready.erase(number);
-    readyCollectives -= tasks[number].isCollective;
+  while (!ready.isEmpty()) {
+    size_t number = ready.takeNext();
     const Task &task = tasks[number];
     order.tasks.push_back(number);
     double finished;
@@ -272,14 +304,20 @@ Order BlockOrder::listSchedule(bool freeMemoryFirst) const {
       order.start[number] = std::max(now, order.available[number]);
       now = finished = order.start[number] + task.seconds;
     }
+    // The last reader of a value frees it.
     for (Value value : task.reads)
-      --readers[value];
+      if (--readers[value] == 1)
+        for (size_t reader : readersOf[value])
+          if (!grows(reader))
+            ready.stopGrowing(reader);
     for (size_t successor : task.successors) {
       order.available[successor] =
           std::max(order.available[successor], finished);
       if (--missing[successor] == 0)
         addReady(successor);
     }
+    for (size_t arrived : ready.takeArrived(now))
+      ready.add(arrived, tasks[arrived].isCollective, grows(arrived));
   }
   return order;
 }
