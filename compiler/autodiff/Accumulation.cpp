@@ -132,7 +132,9 @@ private:
   Value copyCount(Value microCount) {
     IRMapping mapping;
     mapping.map(micro.getArguments(), program.getBlock().getArguments());
-    for (Operation *op : *sliceOnLabels(micro, microCount))
+    std::optional<SmallVector<Operation *>> slice =
+        sliceOnLabels(micro, microCount);
+    for (Operation *op : *slice)
       b.getBuilder().clone(*op, mapping);
     return b.convertToCompute(b.reshape(mapping.lookup(microCount), {}));
   }

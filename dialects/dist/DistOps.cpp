@@ -306,8 +306,8 @@ LogicalResult BroadcastOp::verifySymbolUses(SymbolTableCollection &symbols) {
       lookUpMesh(*this, getMeshAttr(), getAxesAttr(), symbols);
   if (failed(mesh))
     return failure();
-  int64_t count = mesh->getSize(getAxesAttr());
-  if (getRoot() < 0 || getRoot() >= count)
+  uint64_t count = mesh->getSize(getAxesAttr());
+  if (getRoot() >= count)
     return emitOpError("(C1) expected a root below ")
            << count << ", but got " << getRoot();
   return success();
