@@ -210,11 +210,12 @@ void MemoryPlanner::placeNeighbours(BlockInfo &info) {
       reserved[root] = place;
       // Readers before the start, and the collective itself (start and wait),
       // see the input.
-      bool readLater = llvm::any_of(getReaders(root), [&](Operation *reader) {
-        auto it = info.index.find(reader);
-        return it == info.index.end() ||
-               it->second > static_cast<int64_t>(index);
-      });
+      bool readLater = llvm::any_of(
+          getReaders(root),
+          [&, start = static_cast<int64_t>(index)](Operation *reader) {
+            auto it = info.index.find(reader);
+            return it == info.index.end() || it->second > start;
+          });
       if (!readLater)
         reserved[reduce.getOutputs()[number]] = place;
       place.offset += alignUp(getBytes(root));

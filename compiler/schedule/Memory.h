@@ -43,16 +43,16 @@ struct Step {
   enum class Kind { Launch, Start, Wait, Loop, Copy, Fill };
   Kind kind;
   mlir::Location loc;
-  llvm::SmallVector<Operand, 4> inputs, outputs;
+  llvm::SmallVector<Operand, 4> inputs = {}, outputs = {};
   /// Launch.
-  mlir::StringAttr kernel;
+  mlir::StringAttr kernel = {};
   int64_t segments = 1;
   /// Start: the collective and its number; Wait: the number.
   mlir::Operation *collective = nullptr;
   int64_t id = 0;
   /// Loop.
   int64_t count = 0;
-  std::vector<Step> body;
+  std::vector<Step> body = {};
 };
 
 /// What is kept between runs or given from outside: has one place in all
