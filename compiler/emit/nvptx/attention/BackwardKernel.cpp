@@ -68,27 +68,26 @@ LogicalResult attention::buildBackwardKernel(ModuleOp module,
   std::string error = checkConfig(config);
   if (!error.empty())
     return module.emitError("attention kernel: ") << error;
-  using enum ArgumentKind;
   AttentionBuilder b(module.getLoc(), module.getContext());
   BackwardArguments a;
   createKernel(b, module, symbol,
-               {{Map, &a.query},
-                {Map, &a.key},
-                {Map, &a.value},
-                {Map, &a.outputGradient},
-                {Map, &a.keyGradient},
-                {Map, &a.valueGradient},
-                {Memory, &a.logSum},
-                {Memory, &a.rowSum},
-                {Memory, &a.querySums},
-                {ReadOnly, &a.keyBias},
-                {ReadOnly, &a.table},
-                {ReadOnly, &a.bounds},
-                {Number, &a.tiles},
-                {Number, &a.keys},
-                {Number, &a.queryHeads},
-                {Number, &a.window},
-                {Scalar, &a.scale}},
+               {{ArgumentKind::Map, &a.query},
+                {ArgumentKind::Map, &a.key},
+                {ArgumentKind::Map, &a.value},
+                {ArgumentKind::Map, &a.outputGradient},
+                {ArgumentKind::Map, &a.keyGradient},
+                {ArgumentKind::Map, &a.valueGradient},
+                {ArgumentKind::Memory, &a.logSum},
+                {ArgumentKind::Memory, &a.rowSum},
+                {ArgumentKind::Memory, &a.querySums},
+                {ArgumentKind::ReadOnly, &a.keyBias},
+                {ArgumentKind::ReadOnly, &a.table},
+                {ArgumentKind::ReadOnly, &a.bounds},
+                {ArgumentKind::Number, &a.tiles},
+                {ArgumentKind::Number, &a.keys},
+                {ArgumentKind::Number, &a.queryHeads},
+                {ArgumentKind::Number, &a.window},
+                {ArgumentKind::Scalar, &a.scale}},
                getThreads(config));
   BackwardFrame frame(b, config, a);
   frame.emitRoles(

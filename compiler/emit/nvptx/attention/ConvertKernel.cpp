@@ -77,15 +77,14 @@ LogicalResult attention::buildConvertKernel(ModuleOp module,
   if (config.queryGradient == QueryGradient::None)
     return module.emitError("attention kernel: expected sums of dq to convert, "
                             "but got a backward without them");
-  using enum ArgumentKind;
   AttentionBuilder b(module.getLoc(), module.getContext());
   ConvertArguments a;
   createKernel(b, module, symbol,
-               {{Map, &a.queryGradient},
-                {ReadOnly, &a.querySums},
-                {Number, &a.tiles},
-                {Number, &a.queryHeads},
-                {Scalar, &a.scale}},
+               {{ArgumentKind::Map, &a.queryGradient},
+                {ArgumentKind::ReadOnly, &a.querySums},
+                {ArgumentKind::Number, &a.tiles},
+                {ArgumentKind::Number, &a.queryHeads},
+                {ArgumentKind::Scalar, &a.scale}},
                convertThreads);
   BlockFrame frame(b, /*barrierOffset=*/0);
   emitPiece(frame, config, a);

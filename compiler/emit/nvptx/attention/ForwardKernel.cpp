@@ -83,23 +83,22 @@ LogicalResult attention::buildForwardKernel(ModuleOp module,
   std::string error = checkConfig(config);
   if (!error.empty())
     return module.emitError("attention kernel: ") << error;
-  using enum ArgumentKind;
   AttentionBuilder b(module.getLoc(), module.getContext());
   ForwardArguments a;
   createKernel(b, module, symbol,
-               {{Map, &a.query},
-                {Map, &a.key},
-                {Map, &a.value},
-                {Map, &a.output},
-                {Memory, &a.lse},
-                {ReadOnly, &a.keyBias},
-                {ReadOnly, &a.table},
-                {ReadOnly, &a.bounds},
-                {Number, &a.queries},
-                {Number, &a.keys},
-                {Number, &a.queryHeads},
-                {Number, &a.window},
-                {Scalar, &a.scale}},
+               {{ArgumentKind::Map, &a.query},
+                {ArgumentKind::Map, &a.key},
+                {ArgumentKind::Map, &a.value},
+                {ArgumentKind::Map, &a.output},
+                {ArgumentKind::Memory, &a.lse},
+                {ArgumentKind::ReadOnly, &a.keyBias},
+                {ArgumentKind::ReadOnly, &a.table},
+                {ArgumentKind::ReadOnly, &a.bounds},
+                {ArgumentKind::Number, &a.queries},
+                {ArgumentKind::Number, &a.keys},
+                {ArgumentKind::Number, &a.queryHeads},
+                {ArgumentKind::Number, &a.window},
+                {ArgumentKind::Scalar, &a.scale}},
                getThreads(config));
   ForwardFrame frame(b, config, a);
   frame.emitRoles(

@@ -61,17 +61,16 @@ static Value loadBias(AttentionBuilder &b, const KeyBiasArguments &arguments,
 
 LogicalResult attention::buildKeyBiasKernel(ModuleOp module, KeyMask mask,
                                             llvm::StringRef symbol) {
-  using enum ArgumentKind;
   AttentionBuilder b(module.getLoc(), module.getContext());
   KeyBiasArguments a;
   createKernel(b, module, symbol,
-               {{ReadOnly, &a.mask},
-                {Memory, &a.keyBias},
-                {Number, &a.rows},
-                {Number, &a.keys},
-                {Number, &a.paddedKeys},
-                {Wide, &a.batchStride},
-                {Scalar, &a.scale}},
+               {{ArgumentKind::ReadOnly, &a.mask},
+                {ArgumentKind::Memory, &a.keyBias},
+                {ArgumentKind::Number, &a.rows},
+                {ArgumentKind::Number, &a.keys},
+                {ArgumentKind::Number, &a.paddedKeys},
+                {ArgumentKind::Wide, &a.batchStride},
+                {ArgumentKind::Scalar, &a.scale}},
                keyBiasThreads);
   Type i32 = b.getI32Type(), f32 = b.getF32Type();
   Value block = NVVM::BlockIdXOp::create(b, i32);

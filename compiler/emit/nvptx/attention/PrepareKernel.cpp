@@ -77,27 +77,26 @@ LogicalResult attention::buildPrepareKernel(ModuleOp module,
   if (config.queryGradient == QueryGradient::None)
     return module.emitError("attention kernel: expected sums of dq to prepare, "
                             "but got a backward without them");
-  using enum ArgumentKind;
   AttentionBuilder b(module.getLoc(), module.getContext());
   PrepareArguments a;
   createKernel(b, module, symbol,
-               {{ReadOnly, &a.output.data},
-                {ReadOnly, &a.outputGradient.data},
-                {Memory, &a.lse},
-                {Memory, &a.logSum},
-                {Memory, &a.rowSum},
-                {Memory, &a.querySums},
-                {Number, &a.rows},
-                {Number, &a.queries},
-                {Number, &a.paddedRows},
-                {Number, &a.queryHeads},
-                {Number, &a.headDim},
-                {Wide, &a.output.rowStride},
-                {Wide, &a.output.headStride},
-                {Wide, &a.output.batchStride},
-                {Wide, &a.outputGradient.rowStride},
-                {Wide, &a.outputGradient.headStride},
-                {Wide, &a.outputGradient.batchStride}},
+               {{ArgumentKind::ReadOnly, &a.output.data},
+                {ArgumentKind::ReadOnly, &a.outputGradient.data},
+                {ArgumentKind::Memory, &a.lse},
+                {ArgumentKind::Memory, &a.logSum},
+                {ArgumentKind::Memory, &a.rowSum},
+                {ArgumentKind::Memory, &a.querySums},
+                {ArgumentKind::Number, &a.rows},
+                {ArgumentKind::Number, &a.queries},
+                {ArgumentKind::Number, &a.paddedRows},
+                {ArgumentKind::Number, &a.queryHeads},
+                {ArgumentKind::Number, &a.headDim},
+                {ArgumentKind::Wide, &a.output.rowStride},
+                {ArgumentKind::Wide, &a.output.headStride},
+                {ArgumentKind::Wide, &a.output.batchStride},
+                {ArgumentKind::Wide, &a.outputGradient.rowStride},
+                {ArgumentKind::Wide, &a.outputGradient.headStride},
+                {ArgumentKind::Wide, &a.outputGradient.batchStride}},
                prepareThreads);
   Type i32 = b.getI32Type();
   Value thread = NVVM::ThreadIdXOp::create(b, i32);

@@ -74,7 +74,8 @@ void gemm::storeColumnSums(KernelFrame &frame, const ConsumerIdentity &self,
   Value base = b.element(frame.arguments.columnSums, offset, f32);
   for (auto [i, sum] : llvm::enumerate(columns)) {
     Value column = b.add(first, 8 * int(i / 2) + int(i % 2));
-    b.ifThen(b.lessThan(column, frame.arguments.columns),
-             [&] { b.store(sum, b.element(base, column, f32), 4); });
+    b.ifThen(b.lessThan(column, frame.arguments.columns), [&, value = sum] {
+      b.store(value, b.element(base, column, f32), 4);
+    });
   }
 }
