@@ -31,8 +31,8 @@ struct Machine {
   Machine() {
     fakeGpu = FakeGpu();
     driver = fakeDriver();
-    gpu = std::move(*cuda::Gpu::open(driver, 0));
-    device = std::move(*cuda::CudaDevice::create(*gpu, 0, false));
+    gpu = *cuda::Gpu::open(driver, 0);
+    device = *cuda::CudaDevice::create(*gpu, 0, false);
   }
   cuda::Driver driver;
   std::unique_ptr<cuda::Gpu> gpu;
