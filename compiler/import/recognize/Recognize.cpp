@@ -35,7 +35,10 @@ static void apply(func::FuncOp function,
       .setUseTopDownTraversal(true)
       .setMaxIterations(kMaxIterations)
       .setMaxNumRewrites(kMaxRewritesPerOp * operations);
-  (void)applyPatternsGreedily(function, std::move(patterns), config);
+  if (failed(applyPatternsGreedily(function, std::move(patterns), config)))
+    emitWarning(function.getLoc())
+        << "recognition was stopped before its end; the program is right, but "
+           "operations may be left spelled out";
 }
 
 void recognizeOperations(func::FuncOp function) {
