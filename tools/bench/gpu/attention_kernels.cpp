@@ -8,16 +8,13 @@
 // makes it from a Boolean mask is keybias.*.
 #include "compiler/emit/nvptx/attention/AttentionConfigText.h"
 #include "compiler/emit/nvptx/attention/AttentionKernels.h"
-#include "compiler/emit/nvptx/ptx/LowerToPtx.h"
-#include "compiler/emit/nvptx/ptx/Ptxas.h"
+#include "tools/bench/gpu/kernel_files.h"
 #include "tools/common/cli.h"
 
 #include "mlir/IR/MLIRContext.h"
 
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 
 using namespace lockstep;
 using namespace lockstep::attention;
@@ -27,8 +24,6 @@ struct ListedKernel {
   std::string label;
   KernelConfig config;
 };
-/// Adds a kernel with the symbol "attention" to a module.
-using Build = std::function<mlir::LogicalResult(mlir::ModuleOp)>;
 } // namespace
 
 static StatusOr<std::vector<ListedKernel>> readList(const std::string &path) {
@@ -54,64 +49,19 @@ static StatusOr<std::vector<ListedKernel>> readList(const std::string &path) {
   return kernels;
 }
 
-static Status writeFile(const std::filesystem::path &path,
-                        const std::string &bytes) {
-  std::ofstream file(path, std::ios::binary);
-  file << bytes;
-  file.close();
-  return file ? Status::success() : inputError("cannot write " + path.string());
-}
-
-/// What ptxas says of registers, spills and serialization.
-static std::string summarize(const std::string &messages) {
-  std::string summary;
-  for (size_t begin = 0; begin < messages.size();) {
-    size_t end = std::min(messages.find('\n', begin), messages.size());
-    std::string line = messages.substr(begin, end - begin);
-    begin = end + 1;
-    for (const char *part : {"spill", "registers", "arning", "Potential"})
-      if (line.find(part) != std::string::npos) {
-        summary += "; " + line.substr(line.find_first_not_of(' '));
-        break;
-      }
-  }
-  return summary;
-}
-
-static Status writeKernel(const std::string &label, const Build &build,
-                          const std::filesystem::path &folder) {
-  mlir::MLIRContext context;
-  emit::loadPtxDialects(context);
-  mlir::OwningOpRef<mlir::ModuleOp> module =
-      mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
-  if (failed(build(*module)))
-    return inputError(label + ": the kernel cannot be built");
-  mlir::FailureOr<std::string> ptx =
-      emit::lowerToPtx(*module, "sm_90a", emit::PtxOptimization::None);
-  if (failed(ptx))
-    return inputError(label + ": no PTX");
-  LOCKSTEP_RETURN_IF_ERROR(writeFile(folder / (label + ".ptx"), *ptx));
-  emit::CubinResult result =
-      emit::assembleCubin(*ptx, "sm_90a", /*reportResources=*/true);
-  if (result.status != emit::CubinResult::Status::Assembled)
-    return inputError(label + ": " + result.messages);
-  std::printf("%s%s\n", label.c_str(), summarize(result.messages).c_str());
-  return writeFile(folder / (label + ".cubin"), result.cubin);
-}
-
 static Status writeKernels(const ListedKernel &kernel,
                            const std::filesystem::path &folder) {
   constexpr llvm::StringLiteral symbol = "attention";
   if (auto *config = std::get_if<ForwardConfig>(&kernel.config))
     return writeKernel(
-        kernel.label,
+        kernel.label, "",
         [&](mlir::ModuleOp module) {
           return buildForwardKernel(module, *config, symbol);
         },
         folder);
   if (auto *config = std::get_if<QueryGradientConfig>(&kernel.config))
     return writeKernel(
-        kernel.label,
+        kernel.label, "",
         [&](mlir::ModuleOp module) {
           return buildQueryGradientKernel(module, *config, symbol);
         },
@@ -119,7 +69,7 @@ static Status writeKernels(const ListedKernel &kernel,
   const auto &config = std::get<BackwardConfig>(kernel.config);
   auto write = [&](const char *suffix, auto build) {
     return writeKernel(
-        kernel.label + suffix,
+        kernel.label + suffix, "",
         [&](mlir::ModuleOp module) { return build(module, config, symbol); },
         folder);
   };
@@ -144,7 +94,7 @@ static Status writeList(const std::string &list, const std::string &folder) {
   }
   if (keyBias)
     LOCKSTEP_RETURN_IF_ERROR(writeKernel(
-        "keybias",
+        "keybias", "",
         [](mlir::ModuleOp module) {
           return buildKeyBiasKernel(module, KeyMask::Boolean, "attention");
         },

@@ -6,13 +6,11 @@
 // again as it was understood.
 #include "compiler/emit/nvptx/gemm/GemmKernel.h"
 #include "compiler/emit/nvptx/gemm/mma/MmaKernel.h"
-#include "compiler/emit/nvptx/ptx/LowerToPtx.h"
-#include "compiler/emit/nvptx/ptx/Ptxas.h"
+#include "tools/bench/gpu/kernel_files.h"
 #include "tools/common/cli.h"
 
 #include "mlir/IR/MLIRContext.h"
 
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 
@@ -54,62 +52,20 @@ static StatusOr<std::vector<ListedKernel>> readList(const std::string &path) {
   return kernels;
 }
 
-static Status writeFile(const std::filesystem::path &path,
-                        const std::string &bytes) {
-  std::ofstream file(path, std::ios::binary);
-  file << bytes;
-  file.close();
-  return file ? Status::success() : inputError("cannot write " + path.string());
-}
-
-/// What ptxas says of registers, spills and serialization.
-static std::string summarize(const std::string &messages) {
-  std::string summary;
-  for (size_t begin = 0; begin < messages.size();) {
-    size_t end = std::min(messages.find('\n', begin), messages.size());
-    std::string line = messages.substr(begin, end - begin);
-    begin = end + 1;
-    bool matters = line.find("spill") != std::string::npos ||
-                   line.find("registers") != std::string::npos ||
-                   line.find("warning") != std::string::npos ||
-                   line.find("Potential") != std::string::npos;
-    if (!matters)
-      continue;
-    size_t text = line.find_first_not_of(' ', line.rfind(" : ") + 1);
-    if (line.find("ptxas info") == 0)
-      text = line.find(": ") + 2;
-    summary += "; " + line.substr(text == std::string::npos ? 0 : text);
-  }
-  return summary;
-}
-
-static Status writeKernel(const ListedKernel &kernel,
+static Status writeListed(const ListedKernel &kernel,
                           const std::filesystem::path &folder) {
-  mlir::MLIRContext context;
-  emit::loadPtxDialects(context);
-  mlir::OwningOpRef<mlir::ModuleOp> module =
-      mlir::ModuleOp::create(mlir::UnknownLoc::get(&context));
-  mlir::LogicalResult built =
-      kernel.isMma ? gemm::buildMmaKernel(
-                         *module, gemm::getMmaConfig(kernel.config), "gemm")
-                   : gemm::buildGemmKernel(*module, kernel.config, "gemm");
-  if (failed(built))
-    return inputError(kernel.label + ": the kernel cannot be built");
-  mlir::FailureOr<std::string> ptx =
-      emit::lowerToPtx(*module, "sm_90a", emit::PtxOptimization::None);
-  if (failed(ptx))
-    return inputError(kernel.label + ": no PTX");
-  LOCKSTEP_RETURN_IF_ERROR(writeFile(folder / (kernel.label + ".ptx"), *ptx));
-  emit::CubinResult result =
-      emit::assembleCubin(*ptx, "sm_90a", /*reportResources=*/true);
-  if (result.status != emit::CubinResult::Status::Assembled)
-    return inputError(kernel.label + ": " + result.messages);
   int sharedBytes = kernel.isMma
                         ? gemm::mmaSharedBytes
                         : gemm::getSharedLayout(kernel.config).totalBytes;
-  std::printf("%s: %d bytes of shared memory%s\n", kernel.label.c_str(),
-              sharedBytes, summarize(result.messages).c_str());
-  return writeFile(folder / (kernel.label + ".cubin"), result.cubin);
+  auto build = [&](mlir::ModuleOp module) {
+    return kernel.isMma ? gemm::buildMmaKernel(
+                              module, gemm::getMmaConfig(kernel.config), "gemm")
+                        : gemm::buildGemmKernel(module, kernel.config, "gemm");
+  };
+  return writeKernel(kernel.label,
+                     ": " + std::to_string(sharedBytes) +
+                         " bytes of shared memory",
+                     build, folder);
 }
 
 static Status writeKernels(const std::string &list, const std::string &folder) {
@@ -118,7 +74,7 @@ static Status writeKernels(const std::string &list, const std::string &folder) {
   std::filesystem::create_directories(folder, error);
   std::string manifest;
   for (const ListedKernel &kernel : kernels) {
-    LOCKSTEP_RETURN_IF_ERROR(writeKernel(kernel, folder));
+    LOCKSTEP_RETURN_IF_ERROR(writeListed(kernel, folder));
     manifest += kernel.label + (kernel.isMma ? " mma " : " ") +
                 gemm::printConfig(kernel.config) + "\n";
   }
