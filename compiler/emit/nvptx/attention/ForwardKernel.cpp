@@ -1,7 +1,7 @@
 //===- ForwardKernel.cpp - The forward kernel, and its producer -----------===//
 #include "compiler/emit/nvptx/attention/AttentionKernels.h"
 #include "compiler/emit/nvptx/attention/Forward.h"
-#include "compiler/emit/nvptx/attention/KeyBias.h"
+#include "compiler/emit/nvptx/attention/KeyBlocks.h"
 
 using namespace mlir;
 using namespace lockstep;
@@ -27,28 +27,6 @@ Value ForwardFrame::getKeyBias(Value stage) {
                b.multiply(stage, keyBiasBytes));
 }
 
-/// One block of keys and the same block of values.
-static void loadBlock(ForwardFrame &frame, const QueryWork &item, Value j,
-                      Position at) {
-  AttentionBuilder &b = frame.b;
-  Value key = item.getFirstKey(b, j);
-  const ForwardArguments &arguments = frame.arguments;
-  auto load = [&](Ring &ring, Value map, bool withBias) {
-    ring.waitUntilEmpty(at);
-    Value full = ring.getFull(at.stage);
-    b.expectBytes(full, frame.layout.keyBytes + (withBias ? keyBiasBytes : 0));
-    copyRows(frame, map, ring.getAddress(at.stage), keyBlock,
-             frame.config.headDim, {key, item.keyHead, item.batch}, full);
-    if (withBias)
-      copyKeyBias(b,
-                  attention::getKeyBias(b, arguments.keyBias, item.batch,
-                                        arguments.keys, key),
-                  frame.getKeyBias(at.stage), full);
-  };
-  load(frame.keys, arguments.key, frame.config.keyBias);
-  load(frame.values, arguments.value, false);
-}
-
 void attention::emitForwardProducer(ForwardFrame &frame) {
   AttentionBuilder &b = frame.b;
   Value zero = b.constant(0), one = b.constant(1);
@@ -65,7 +43,7 @@ void attention::emitForwardProducer(ForwardFrame &frame) {
     Values next = b.loop(zero, item.blocks, one, carried.take_front(2),
                          [&](Value j, ValueRange position) -> Values {
                            Position at{position[0], position[1]};
-                           loadBlock(frame, item, j, at);
+                           loadKeyBlock(frame, item, j, at);
                            Position after = frame.keys.advance(at);
                            return {after.stage, after.parity};
                          });

@@ -1,6 +1,6 @@
 //===- QueryGradientKernel.cpp - The query gradient kernel, its producer --===//
 #include "compiler/emit/nvptx/attention/AttentionKernels.h"
-#include "compiler/emit/nvptx/attention/KeyBias.h"
+#include "compiler/emit/nvptx/attention/KeyBlocks.h"
 #include "compiler/emit/nvptx/attention/QueryGradient.h"
 
 using namespace mlir;
@@ -40,27 +40,6 @@ static void loadQueries(QueryGradientFrame &frame, const QueryWork &item,
              {item.row, item.head, item.batch}, full);
 }
 
-static void loadBlock(QueryGradientFrame &frame, const QueryWork &item, Value j,
-                      Position at) {
-  AttentionBuilder &b = frame.b;
-  Value key = item.getFirstKey(b, j);
-  const QueryGradientArguments &arguments = frame.arguments;
-  auto load = [&](Ring &ring, Value map, bool withBias) {
-    ring.waitUntilEmpty(at);
-    Value full = ring.getFull(at.stage);
-    b.expectBytes(full, frame.layout.keyBytes + (withBias ? keyBiasBytes : 0));
-    copyRows(frame, map, ring.getAddress(at.stage), keyBlock,
-             frame.config.headDim, {key, item.keyHead, item.batch}, full);
-    if (withBias)
-      copyKeyBias(b,
-                  attention::getKeyBias(b, arguments.keyBias, item.batch,
-                                        arguments.keys, key),
-                  frame.getKeyBias(at.stage), full);
-  };
-  load(frame.keys, arguments.key, frame.config.keyBias);
-  load(frame.values, arguments.value, false);
-}
-
 static void emitProducer(QueryGradientFrame &frame) {
   AttentionBuilder &b = frame.b;
   Value zero = b.constant(0), one = b.constant(1);
@@ -71,7 +50,7 @@ static void emitProducer(QueryGradientFrame &frame) {
     Values next = b.loop(zero, item.blocks, one, carried.take_front(2),
                          [&](Value j, ValueRange position) -> Values {
                            Position at{position[0], position[1]};
-                           loadBlock(frame, item, j, at);
+                           loadKeyBlock(frame, item, j, at);
                            Position after = frame.keys.advance(at);
                            return {after.stage, after.parity};
                          });
