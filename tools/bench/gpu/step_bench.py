@@ -5,7 +5,7 @@
     step_bench.py run DIR [gpt2] [llama] [bert] [--only VARIANT,...] [--peers torch,fsdp,jax,eager|none] [--rounds 3] [--steps 10] [--kernels] [--json FILE]
 
 The two steps may happen on different machines: `compile` needs no GPU and writes DIR/MODEL.lockstep, one more artifact for each variant (for example
---variant tight='--memory-limit 9GiB' makes DIR/MODEL+tight.lockstep) and the launcher with its libraries (DIR/runtime); `run` needs DIR, this repository's
+--variant tight='--memory-limit 9GiB' makes DIR/MODEL+tight.lockstep) and the launcher with its libraries (DIR/runtime.tar.gz, about 35 MB); `run` needs DIR, this repository's
 tools/bench, and a Python with torch and transformers (jax and optax for jax) on a machine with a GPU. Models, batches and optimizer are those of
 tools/bench/peers.
 
@@ -17,7 +17,7 @@ their memory back between turns; ours starts anew.
   card      bytes that the card had in use in the first turn, less those before: contexts, workspaces and unused memory of allocators included
   first     seconds from the start of the process until the first step is done; ours adds the seconds that lockstep-compile took (perhaps on another machine)
 """
-import argparse, json, os, shlex, shutil, statistics, subprocess, sys, tempfile, time
+import argparse, json, os, shlex, statistics, subprocess, sys, tarfile, tempfile, time
 
 TOOLS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PEERS = os.path.join(TOOLS, "bench", "peers")
@@ -54,8 +54,9 @@ def compile_models(args):
             failures += p.returncode != 0
             if p.returncode == 0: json.dump({"model": model, "variant": variant, "flags": flags, "seconds": seconds, "summary": lines}, open(stem + ".json", "w"))
     if not args.no_runtime:
-        shutil.rmtree(os.path.join(args.folder, "runtime"), ignore_errors=True)
-        subprocess.run(["cmake", "--install", args.build, "--prefix", os.path.join(args.folder, "runtime"), "--strip"], check=True, stdout=subprocess.DEVNULL)
+        with tempfile.TemporaryDirectory() as folder, tarfile.open(os.path.join(args.folder, "runtime.tar.gz"), "w:gz") as archive:
+            subprocess.run(["cmake", "--install", args.build, "--prefix", folder, "--strip"], check=True, stdout=subprocess.DEVNULL)
+            archive.add(folder, "runtime")
     return 1 if failures else 0
 
 
@@ -146,15 +147,22 @@ class Peer(Contender):
 # Run
 # ---------------------------------------------------------------------------
 
+def find_launcher(args, folder):
+    """The one that was asked for, else that of DIR, unpacked into `folder`, else the build's."""
+    packed = os.path.join(args.folder, "runtime.tar.gz")
+    if args.launcher: return args.launcher
+    if not os.path.exists(packed): return os.path.join(args.build, "bin", "lockstep-run")
+    with tarfile.open(packed) as archive: archive.extractall(folder)
+    return os.path.join(folder, "runtime", "bin", "lockstep-run")
+
+
 def find_ours(args, model):
-    launcher = os.path.join(args.folder, "runtime", "bin", "lockstep-run")
-    if args.launcher or not os.path.exists(launcher): launcher = args.launcher or os.path.join(args.build, "bin", "lockstep-run")
     ours = []
     for file in sorted(os.listdir(args.folder), key=os.path.splitext):
         stem, extension = os.path.splitext(file)
         name, _, variant = stem.partition("+")
         if extension == ".lockstep" and name == model and (not args.only or (variant or "plain") in args.only.split(",")):
-            ours.append(Ours("lockstep" + (f" {variant}" if variant else ""), os.path.join(args.folder, stem), launcher, shlex.split(args.flags)))
+            ours.append(Ours("lockstep" + (f" {variant}" if variant else ""), os.path.join(args.folder, stem), args.launcher, shlex.split(args.flags)))
     if not ours: sys.exit(f"error: {args.folder} has no artifact of {model}; make it with `step_bench.py compile`")
     return ours
 
@@ -207,11 +215,13 @@ def run_model(args, model):
 def run_models(args):
     print(subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version,clocks.sm,power.limit", "--format=csv,noheader"], stdout=subprocess.PIPE, text=True).stdout.strip(), flush=True)
     results = {}
-    for model in args.models:
-        start = time.time()
-        results[model] = run_model(args, model)
-        print(f"({model}: {time.time() - start:.0f} s)", flush=True)
-        if args.json: json.dump(results, open(args.json, "w"), indent=1)
+    with tempfile.TemporaryDirectory() as folder:
+        args.launcher = find_launcher(args, folder)
+        for model in args.models:
+            start = time.time()
+            results[model] = run_model(args, model)
+            print(f"({model}: {time.time() - start:.0f} s)", flush=True)
+            if args.json: json.dump(results, open(args.json, "w"), indent=1)
     return 0
 
 
@@ -222,10 +232,10 @@ def main():
     compiling, running = parser.add_argument_group("compile"), parser.add_argument_group("run")
     compiling.add_argument("--models", dest="graphs", default=os.path.join(os.path.dirname(TOOLS), "test", "models", "full"), help="folder of the exported graphs")
     compiling.add_argument("--variant", action="append", default=[], help="NAME=FLAGS: a further artifact of every model"); compiling.add_argument("--target", default="sm_90a")
-    compiling.add_argument("--no-runtime", action="store_true", help="leave DIR/runtime as it is")
+    compiling.add_argument("--no-runtime", action="store_true", help="leave DIR/runtime.tar.gz as it is")
     running.add_argument("--only", default="", help="of the variants only these ('plain' is the one without a name)"); running.add_argument("--peers"); running.add_argument("--python", default=sys.executable)
     running.add_argument("--rounds", type=int, default=3); running.add_argument("--steps", type=int, default=10); running.add_argument("--flags", default="", help="further flags of lockstep-run")
-    running.add_argument("--launcher", help="lockstep-run; default: DIR/runtime's, else the build's"); running.add_argument("--kernels", action="store_true", help="print the time of every kernel"); running.add_argument("--json")
+    running.add_argument("--launcher", help="lockstep-run; default: DIR's, else the build's"); running.add_argument("--kernels", action="store_true", help="print the time of every kernel"); running.add_argument("--json")
     args = parser.parse_args()
     for model in args.models:
         if model not in FILES: parser.error(f"there is no model '{model}'; there are {', '.join(FILES)}")
