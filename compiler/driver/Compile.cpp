@@ -18,6 +18,8 @@
 #include "compiler/partition/Passes.h"
 #include "compiler/precision/Passes.h"
 #include "compiler/schedule/Passes.h"
+#include "compiler/schedule/Summary.h"
+#include "dialects/train/StepAttributes.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Remark/RemarkStreamer.h"
@@ -214,6 +216,7 @@ void Compilation::addPasses(Phase phase, PassManager &manager) const {
   case Phase::Schedule: {
     schedule::SchedulePipelineOptions schedule;
     schedule.memoryLimit = options.memoryLimit;
+    schedule.gpu = target->isGpu();
     schedule::buildSchedulePipeline(manager, schedule);
     break;
   }
@@ -262,7 +265,20 @@ Status Compilation::dump(Phase phase) const {
   return printIr(std::string(path));
 }
 
+/// What computing again saved, if anything is.
+static void printRecompute(const schedule::ScheduleSummary &summary) {
+  if (!summary.recomputedCalls)
+    return;
+  llvm::outs() << "recomputed: " << summary.recomputedCalls << " kernel calls, "
+               << llvm::format("%.1f",
+                               double(summary.recomputedBytes) / 1048576.0)
+               << " MiB less at the peak, predicted to take "
+               << llvm::format("%.3g", summary.recomputedSeconds * 1e3)
+               << " ms per step\n";
+}
+
 static void printSummary(const artifact::PlanT &plan,
+                         const schedule::ScheduleSummary &summary,
                          llvm::ArrayRef<std::string> notes) {
   const artifact::SummaryT &s = *plan.summary;
   llvm::outs() << plan.model << ": " << s.parameters << " parameters ("
@@ -284,6 +300,7 @@ static void printSummary(const artifact::PlanT &plan,
                << " collectives per step, peak memory "
                << llvm::format("%.1f", s.peak_bytes / 1048576.0)
                << " MiB per rank\n";
+  printRecompute(summary);
   for (const std::string &note : notes)
     llvm::outs() << note << "\n";
 }
@@ -297,11 +314,13 @@ Status Compilation::emit() {
   emitOptions.optimizer = options.optimizer;
   emitOptions.ranks = options.ranks;
   artifact::PlanT plan;
+  schedule::ScheduleSummary summary =
+      schedule::summarize(*module, train::kStepName);
   if (failed(emit::emitArtifact(*module, emitOptions, *weights, options.output,
                                 &plan)))
     return diagnostics.takeError("emit").at(options.output);
   if (!options.quiet)
-    printSummary(plan, weights->notes());
+    printSummary(plan, summary, weights->notes());
   return Status::success();
 }
 

@@ -372,6 +372,8 @@ LogicalResult MemoryPlanner::walk(BlockInfo &info, std::vector<Step> &steps) {
         return failure();
       break;
     }
+    for (Operation *each : item.ops)
+      positions[each] = position;
   }
   return success();
 }

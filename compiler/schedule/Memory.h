@@ -111,6 +111,16 @@ public:
   int getNumShared() const { return numShared; }
   /// What a storage holds, for messages.
   std::string describe(int storage) const;
+  /// When an operation runs, as lifetimes count: a collective when it is waited
+  /// for, a loop when it ends.
+  int64_t getPosition(mlir::Operation *op) const {
+    return positions.lookup(op);
+  }
+  /// The storage of a value with memory of its own; -1 for others.
+  int getStorage(mlir::Value root) const {
+    auto it = places.find(root);
+    return it == places.end() ? -1 : it->second.storage;
+  }
 
 private:
   struct Storage {
@@ -173,6 +183,7 @@ private:
   llvm::SmallVector<std::pair<mlir::Value, int>> finalCopies;
   std::vector<Step> steps;
   int64_t position = 0, nextId = 0;
+  llvm::DenseMap<mlir::Operation *, int64_t> positions;
   int depth = 0;
   /// Storages from outside that the loop under way uses.
   llvm::SetVector<int> usedByLoop;

@@ -127,6 +127,7 @@ public:
 private:
   Order listSchedule(bool freeMemoryFirst) const;
   int64_t getPeakBytes(const Order &order) const;
+  void delayRecomputation();
   int64_t getGrowth(size_t task,
                     const llvm::DenseMap<Value, int64_t> &readers) const;
   std::vector<SmallVector<size_t, 1>> joinCalls(const Order &order) const;
@@ -194,12 +195,40 @@ BlockOrder::BlockOrder(Block &block, ArrayRef<Replacement> replacements) {
       if (reader != replacement.writer && numbers.contains(reader))
         tasks[numbers[replacement.writer]].predecessors.push_back(
             numbers[reader]);
+  delayRecomputation();
   for (size_t number = 0; number < tasks.size(); ++number) {
     llvm::sort(tasks[number].predecessors);
     tasks[number].predecessors.erase(llvm::unique(tasks[number].predecessors),
                                      tasks[number].predecessors.end());
     for (size_t predecessor : tasks[number].predecessors)
       tasks[predecessor].successors.push_back(number);
+  }
+}
+
+/// What is computed again would be ready in the forward pass: it waits for the
+/// latest of what else its first reader waits for.
+void BlockOrder::delayRecomputation() {
+  std::vector<std::optional<size_t>> firstReader(tasks.size());
+  for (size_t number = tasks.size(); number-- > 0;)
+    for (size_t predecessor : tasks[number].predecessors)
+      firstReader[predecessor] = number;
+  std::vector<std::optional<size_t>> awaited(tasks.size());
+  auto isAgain = [&](size_t number) {
+    return tasks[number].op->hasAttr(plan::kRecomputedAttr);
+  };
+  for (size_t number = tasks.size(); number-- > 0;) {
+    if (!isAgain(number) || !firstReader[number])
+      continue;
+    size_t reader = *firstReader[number];
+    if (isAgain(reader)) {
+      awaited[number] = awaited[reader];
+    } else {
+      for (size_t predecessor : tasks[reader].predecessors)
+        if (predecessor < number && !isAgain(predecessor))
+          awaited[number] = std::max(awaited[number].value_or(0), predecessor);
+    }
+    if (awaited[number] && *awaited[number] < number)
+      tasks[number].predecessors.push_back(*awaited[number]);
   }
 }
 

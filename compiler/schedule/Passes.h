@@ -21,6 +21,9 @@ struct SchedulePipelineOptions
       *this, "memory-limit",
       llvm::cl::desc("Bytes of the arena per rank; 0: no limit"),
       llvm::cl::init(0)};
+  Option<bool> gpu{*this, "gpu",
+                   llvm::cl::desc("Predict times of a GPU's kernels"),
+                   llvm::cl::init(false)};
 };
 
 /// Input: functions of plan.call and collectives. Output: plan.program symbols

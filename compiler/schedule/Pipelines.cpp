@@ -8,6 +8,9 @@ using namespace lockstep;
 
 void schedule::buildSchedulePipeline(OpPassManager &manager,
                                      const SchedulePipelineOptions &options) {
+  // Where the plan would be larger than the limit.
+  manager.addPass(
+      createScheduleRecomputePass({options.memoryLimit, options.gpu}));
   manager.addPass(createScheduleProgramsPass({options.memoryLimit}));
   // A plan that could deadlock does not compile.
   manager.addPass(createScheduleVerifyCollectiveOrderPass());

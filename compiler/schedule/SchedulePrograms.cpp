@@ -24,6 +24,21 @@ static std::string formatBytes(int64_t bytes) {
   return text;
 }
 
+/// What the arena would be without recomputation, where there is some.
+static std::string describeRecompute(func::FuncOp function,
+                                     int64_t arenaBytes) {
+  auto recompute =
+      function->getAttrOfType<DictionaryAttr>(plan::kRecomputeAttr);
+  if (!recompute)
+    return "";
+  auto get = [&](llvm::StringRef name) {
+    return recompute.getAs<IntegerAttr>(name).getInt();
+  };
+  return " (" + formatBytes(arenaBytes + get("bytes")) +
+         " without what is computed again by " + std::to_string(get("calls")) +
+         " kernel calls)";
+}
+
 /// The arena is too large: names what is alive where most is.
 static void reportHolders(func::FuncOp function, const SharedLayout &shared,
                           const MemoryPlanner &planner, int64_t arenaBytes,
@@ -47,11 +62,28 @@ static void reportHolders(func::FuncOp function, const SharedLayout &shared,
   InFlightDiagnostic error =
       function.emitError("@")
       << function.getSymName() << " needs " << formatBytes(arenaBytes)
-      << " per rank, but the memory limit is " << formatBytes(limit)
+      << " per rank" << describeRecompute(function, arenaBytes)
+      << ", but the memory limit is " << formatBytes(limit)
       << "; raise --memory-limit, or use more ranks or a smaller batch; the "
          "largest holders:";
   for (auto &[bytes, text] : ArrayRef(holders).take_front(kListed))
     error << " [" << formatBytes(bytes) << " " << text << "]";
+}
+
+/// Remarks: what is alive where most is, besides what is kept between steps.
+static void reportAlive(func::FuncOp function, const MemoryPlanner &planner) {
+  SmallVector<Lifetime> lifetimes = planner.getLifetimes();
+  int64_t position = getPeak(lifetimes).second;
+  for (auto [index, lifetime] : llvm::enumerate(lifetimes))
+    if (lifetime.first <= position && position <= lifetime.last)
+      remark::analysis(function.getLoc(),
+                       remark::RemarkOpts::name("alive").category("schedule"))
+          << remark::metric("program", function.getSymName())
+          << remark::metric("holder", planner.describe(planner.getNumShared() +
+                                                       static_cast<int>(index)))
+          << remark::metric("bytes", lifetime.bytes)
+          << remark::metric("first", lifetime.first)
+          << remark::metric("last", lifetime.last);
 }
 
 namespace {
@@ -88,6 +120,7 @@ struct SchedulePrograms
                       shared.getBytes() + layout.bytes, memoryLimit);
         return signalPassFailure();
       }
+      reportAlive(function, *planner);
       plan::ProgramOp program =
           buildProgram(function, shared, *planner, layout.offsets, arenaBytes);
       remark::analysis(program.getLoc(),

@@ -52,6 +52,13 @@ schedule::ScheduleSummary schedule::summarize(ModuleOp module,
     summary.persistentBytes = program.getPersistentBytes();
     summary.aliveBytes = program.getPeakBytes();
     count(module, program.getBody().front(), 1, summary);
+    if (auto recompute =
+            program->getAttrOfType<DictionaryAttr>(plan::kRecomputeAttr)) {
+      summary.recomputedCalls = recompute.getAs<IntegerAttr>("calls").getInt();
+      summary.recomputedBytes = recompute.getAs<IntegerAttr>("bytes").getInt();
+      summary.recomputedSeconds =
+          recompute.getAs<FloatAttr>("seconds").getValueAsDouble();
+    }
     break;
   }
   return summary;

@@ -22,6 +22,13 @@
 
 namespace lockstep::plan {
 
+/// Unit attribute of calls that compute a value of the forward pass again:
+/// they run behind what else their readers wait for.
+inline constexpr llvm::StringLiteral kRecomputedAttr = "plan.recomputed";
+/// Of functions and programs: what is computed again to fit the memory limit
+/// (schedule/Summary.h).
+inline constexpr llvm::StringLiteral kRecomputeAttr = "plan.recompute";
+
 /// Bytes of a tensor as a contiguous buffer; i1 takes one byte per element.
 int64_t getTensorBytes(mlir::RankedTensorType type);
 

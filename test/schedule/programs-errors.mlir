@@ -60,3 +60,17 @@ func.func @step(%x: tensor<4x6xf32> {train.role = #train.role<input>, train.name
   %0 = dist.reduce_scatter sum %x dim 1 on @mesh ["data"] : (tensor<4x6xf32>) -> tensor<4x3xf32>
   return %0 : tensor<4x3xf32>
 }
+
+// -----
+
+// What recompute reached is said.
+// expected-error @below {{@step needs 0.0 MiB per rank (2.0 MiB without what is computed again by 3 kernel calls), but the memory limit is 0.0 MiB}}
+func.func @step(%x: tensor<64x64xf32> {train.role = #train.role<input>, train.name = "x"}) -> (tensor<f32> {train.role = #train.role<metric>, train.name = "loss"})
+    attributes {plan.recompute = {bytes = 2097152 : i64, calls = 3 : i64, seconds = 1.0 : f64}} {
+  %0 = plan.call @loss(%x) : (tensor<64x64xf32>) -> tensor<f32>
+  return %0 : tensor<f32>
+}
+plan.kernel loop @loss(%x: tensor<64x64xf32>) -> tensor<f32> {
+  %0 = train.reduce sum %x dims [0, 1] : tensor<64x64xf32>
+  plan.return %0 : tensor<f32>
+}

@@ -160,7 +160,8 @@ static void addClusterFlags(CLI::App &app, CompileOptions &o) {
           {"x86-64-v3", "x86-64-v4", "native", "sm_80", "sm_90a", "sm_100a"}))
       ->capture_default_str();
   app.add_option("--memory-limit", o.memoryLimit,
-                 "bytes per rank that must suffice (suffixes KiB, MiB, GiB)")
+                 "bytes per rank that must suffice, if need be by computing "
+                 "saved values again (suffixes KiB, MiB, GiB)")
       ->group(group)
       ->transform(CLI::AsSizeValue(false));
 }

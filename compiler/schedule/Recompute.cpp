@@ -1,0 +1,494 @@
+//===- Recompute.cpp - Values that are computed again to fit a limit ------===//
+//
+// While the arena of a function is larger than the limit, values that are alive
+// where most is, and are read on both sides of it, are computed again for their
+// later readers. They are chosen by the bytes that this frees there per second
+// that it costs. What a recipe reads and would be gone by then is computed
+// again as well, or kept, if it is small.
+//
+// The plan that counts is exact: after each round the function is rebuilt from
+// the original, ordered and laid out in memory as schedule does. In the end as
+//
+//===----------------------------------------------------------------------===//
+#include "compiler/schedule/Memory.h"
+#include "compiler/schedule/Passes.h"
+#include "compiler/schedule/Recipe.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Remarks.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace lockstep::schedule {
+#define GEN_PASS_DEF_SCHEDULERECOMPUTEPASS
+#include "compiler/schedule/SchedulePasses.h.inc"
+} // namespace lockstep::schedule
+
+using namespace mlir;
+using namespace lockstep;
+using namespace lockstep::schedule;
+
+/// Most values that are computed again for the sake of one.
+static constexpr size_t kMaxClosure = 12;
+/// A value of at most this part of the one for which it is read is kept rather
+/// than computed again.
+static constexpr int64_t kKeptRatio = 8;
+/// A round aims at no more than this part of the arena, since what it frees
+/// changes where most is alive.
+static constexpr int64_t kRoundRatio = 8;
+static constexpr int kMaxRounds = 128;
+
+static int64_t getBytes(Value value) {
+  return plan::getTensorBytes(cast<RankedTensorType>(value.getType()));
+}
+
+namespace {
+
+/// A value of the original function that is computed again.
+struct Choice {
+  /// They read the new value; none where only recipes do.
+  llvm::SetVector<Operation *> readers;
+  /// Results of the same call that its recipe may read.
+  llvm::SmallBitVector kept;
+};
+using Choices = llvm::MapVector<Value, Choice>;
+
+/// What is decided at once: a value and what its recipe needs.
+struct Pick {
+  Value value;
+  Choices choices;
+  /// Freed where most is alive, and the time that it costs.
+  int64_t bytes = 0;
+  double seconds = 0;
+
+  double getWorth() const { return static_cast<double>(bytes) / seconds; }
+};
+
+/// A copy of the function with some choices carried out, and its memory.
+struct Trial {
+  func::FuncOp function;
+  IRMapping mapping;
+  std::unique_ptr<SharedLayout> shared = std::make_unique<SharedLayout>();
+  std::unique_ptr<MemoryPlanner> planner;
+  SmallVector<Lifetime> lifetimes;
+  int64_t arenaBytes = 0;
+  /// Where most is alive.
+  int64_t position = 0;
+  /// Of the calls that compute something again.
+  int64_t calls = 0;
+  double seconds = 0;
+};
+
+} // namespace
+
+static void mergeChoices(const Choices &from, Choices &into) {
+  for (auto &[value, choice] : from) {
+    auto [it, isNew] = into.insert({value, choice});
+    if (!isNew)
+      it->second.readers.insert(choice.readers.begin(), choice.readers.end());
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Carrying choices out
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Rewrites the copy of a trial.
+class Rewriter {
+public:
+  Rewriter(const Choices &choices, Trial &trial, RecipeBook &book)
+      : choices(choices), trial(trial), book(book),
+        builder(trial.function.getContext()) {}
+
+  void run() {
+    llvm::DenseMap<Operation *, SmallVector<Value>> wanted;
+    for (auto &[value, choice] : choices)
+      for (Operation *reader : choice.readers)
+        wanted[trial.mapping.lookup(reader)].push_back(value);
+    trial.function.walk([&](Operation *op) {
+      builder.setInsertionPoint(op);
+      for (Value value : wanted.lookup(op))
+        redirect(op, value);
+    });
+  }
+
+private:
+  void redirect(Operation *reader, Value value) {
+    Value old = trial.mapping.lookup(value);
+    for (OpOperand &operand : reader->getOpOperands())
+      if (getRoot(operand.get()) == old)
+        operand.set(rebuild(operand.get(), getAgain(value)));
+  }
+
+  /// The same part of another root.
+  Value rebuild(Value value, Value root) {
+    auto view = value.getDefiningOp<plan::ViewOp>();
+    if (!view)
+      return root;
+    Value operand = rebuild(view.getOperand(), root);
+    Operation *copy = builder.clone(*view);
+    copy->setOperand(0, operand);
+    return copy->getResult(0);
+  }
+
+  /// `value` of the original function, computed at the insertion point or
+  /// before.
+  Value getAgain(Value value) {
+    if (Value known = again.lookup(value))
+      return known;
+    Recipe recipe =
+        *book.find(cast<OpResult>(value), choices.find(value)->second.kept);
+    SmallVector<Value> operands;
+    for (Value operand : recipe.operands) {
+      Value root = getRoot(operand), now = trial.mapping.lookup(operand);
+      operands.push_back(choices.contains(root) ? rebuild(now, getAgain(root))
+                                                : now);
+    }
+    // What an operand needed may have given this as well.
+    if (Value known = again.lookup(value))
+      return known;
+    call(recipe, value.getDefiningOp(), operands);
+    return again.lookup(value);
+  }
+
+  void call(Recipe &recipe, Operation *original, ValueRange operands) {
+    SmallVector<Type> types =
+        llvm::map_to_vector(recipe.results, [&](unsigned result) {
+          return original->getResult(result).getType();
+        });
+    auto copy = plan::CallOp::create(builder, original->getLoc(), types,
+                                     recipe.kernel.getSymName(), operands);
+    copy->setAttr(plan::kRecomputedAttr, builder.getUnitAttr());
+    trial.seconds += recipe.seconds;
+    ++trial.calls;
+    for (auto [number, result] : llvm::enumerate(recipe.results))
+      again.try_emplace(original->getResult(result), copy->getResult(number));
+  }
+
+  const Choices &choices;
+  Trial &trial;
+  RecipeBook &book;
+  OpBuilder builder;
+  llvm::DenseMap<Value, Value> again;
+};
+
+//===----------------------------------------------------------------------===//
+// Choosing
+//===----------------------------------------------------------------------===//
+
+/// Who reads a value, seen from where most is alive.
+struct Readers {
+  llvm::SetVector<Operation *> late;
+  bool atPeak = false;
+  /// By the end of the block or the body of a loop, which read the value
+  /// itself.
+  bool pinned = false;
+
+  bool isAliveLater() const { return !late.empty() || pinned; }
+};
+
+/// The choices for one function.
+class Recomputation {
+public:
+  Recomputation(func::FuncOp original, ArrayRef<func::FuncOp> all,
+                int64_t limit, RecipeBook &book)
+      : original(original), all(all), limit(limit), book(book) {}
+
+  /// Replaces the function by one that fits, or by one that needs the least
+  /// that was reached.
+  LogicalResult run();
+
+private:
+  FailureOr<Trial> carryOut(size_t count);
+  LogicalResult choose(int64_t goal);
+  bool addPicks(const Trial &trial, int64_t missing);
+  Pick makePick(Value value, const Trial &trial);
+  bool addToPick(Value value, const Trial &trial, Pick &pick);
+  void payForOperand(Value value, Value operand, const Trial &trial,
+                     Pick &pick);
+  bool isAliveAtPeak(Value value, const Trial &trial) const;
+  Readers getReadersAround(Value value, const Trial &trial) const;
+  void takeBack(size_t count);
+  LogicalResult dropNeedless();
+  void finish(Trial trial, int64_t before);
+
+  func::FuncOp original;
+  ArrayRef<func::FuncOp> all;
+  int64_t limit;
+  RecipeBook &book;
+  std::vector<Pick> picks;
+  /// Of all picks.
+  Choices choices;
+  /// Values whose picks did not help.
+  llvm::DenseSet<Value> banned;
+  /// The arena with all picks.
+  int64_t reached = 0;
+};
+
+} // namespace
+
+/// With the first `count` picks.
+FailureOr<Trial> Recomputation::carryOut(size_t count) {
+  Choices chosen;
+  for (const Pick &pick : ArrayRef(picks).take_front(count))
+    mergeChoices(pick.choices, chosen);
+  Trial trial;
+  OpBuilder builder(original);
+  trial.function = cast<func::FuncOp>(builder.clone(*original, trial.mapping));
+  Rewriter(chosen, trial, book).run();
+  for (func::FuncOp function : all)
+    if (failed(trial.shared->add(function == original ? trial.function
+                                                      : function)))
+      return failure();
+  trial.shared->finish();
+  trial.planner =
+      std::make_unique<MemoryPlanner>(trial.function, *trial.shared);
+  if (failed(trial.planner->run()))
+    return failure();
+  trial.lifetimes = trial.planner->getLifetimes();
+  trial.arenaBytes =
+      trial.shared->getBytes() + assignArena(trial.lifetimes).bytes;
+  trial.position = getPeak(trial.lifetimes).second;
+  return trial;
+}
+
+bool Recomputation::isAliveAtPeak(Value value, const Trial &trial) const {
+  Value now = trial.mapping.lookup(value);
+  int storage = trial.planner->getStorage(now) - trial.planner->getNumShared();
+  if (storage < 0)
+    return false;
+  const Lifetime &lifetime = trial.lifetimes[storage];
+  return trial.planner->getPosition(now.getDefiningOp()) < trial.position &&
+         trial.position <= lifetime.last;
+}
+
+Readers Recomputation::getReadersAround(Value value, const Trial &trial) const {
+  Readers readers;
+  auto chosen = choices.find(value);
+  for (Operation *reader : getReaders(value)) {
+    if (chosen != choices.end() && chosen->second.readers.contains(reader))
+      continue;
+    bool isEnd = reader->hasTrait<OpTrait::IsTerminator>();
+    int64_t position =
+        isEnd ? 0 : trial.planner->getPosition(trial.mapping.lookup(reader));
+    if (isEnd || (reader->getNumRegions() && position >= trial.position))
+      readers.pinned = true;
+    else if (position == trial.position)
+      readers.atPeak = true;
+    else if (position > trial.position)
+      readers.late.insert(reader);
+  }
+  return readers;
+}
+
+/// What is not there when the recipe of `value` runs.
+void Recomputation::payForOperand(Value value, Value operand,
+                                  const Trial &trial, Pick &pick) {
+  Value root = getRoot(operand);
+  if (isa<BlockArgument>(root) || choices.contains(root) ||
+      pick.choices.contains(root) ||
+      getReadersAround(root, trial).isAliveLater())
+    return;
+  int64_t bytes = getBytes(root);
+  if (bytes * kKeptRatio > getBytes(value)) {
+    Pick further = pick;
+    if (addToPick(root, trial, further)) {
+      pick = std::move(further);
+      return;
+    }
+  }
+  pick.bytes -= bytes;
+}
+
+bool Recomputation::addToPick(Value value, const Trial &trial, Pick &pick) {
+  if (pick.choices.size() >= kMaxClosure ||
+      !value.getDefiningOp<plan::CallOp>())
+    return false;
+  Operation *call = value.getDefiningOp();
+  llvm::SmallBitVector kept(call->getNumResults());
+  for (OpResult result : call->getResults())
+    if (result != value &&
+        (choices.contains(result) || pick.choices.contains(result) ||
+         getReadersAround(result, trial).isAliveLater()))
+      kept.set(result.getResultNumber());
+  std::optional<Recipe> recipe = book.find(cast<OpResult>(value), kept);
+  if (!recipe)
+    return false;
+  for (unsigned number : recipe->results) {
+    Value result = call->getResult(number);
+    Readers readers = getReadersAround(result, trial);
+    if (result != value && (readers.late.empty() || choices.contains(result)))
+      continue;
+    if (isAliveAtPeak(result, trial) && !readers.atPeak && !readers.pinned &&
+        !readers.late.empty())
+      pick.bytes += getBytes(result);
+    pick.choices.insert({result, {std::move(readers.late), kept}});
+  }
+  pick.seconds += recipe->seconds;
+  for (Value operand : recipe->operands)
+    payForOperand(value, operand, trial, pick);
+  return true;
+}
+
+/// Without bytes if there is nothing to gain.
+Pick Recomputation::makePick(Value value, const Trial &trial) {
+  Readers readers = getReadersAround(value, trial);
+  Pick pick;
+  pick.value = value;
+  if (banned.contains(value) || readers.atPeak || readers.pinned ||
+      readers.late.empty() || !isAliveAtPeak(value, trial) ||
+      !addToPick(value, trial, pick))
+    return {};
+  return pick;
+}
+
+/// The best picks until their bytes are `missing` ones. False if there is none.
+bool Recomputation::addPicks(const Trial &trial, int64_t missing) {
+  // By worth, equals in the order of the program.
+  std::vector<std::tuple<double, size_t, Value>> candidates;
+  original.walk([&](plan::CallOp call) {
+    for (Value value : call.getResults())
+      if (Pick pick = makePick(value, trial); pick.bytes > 0)
+        candidates.push_back({-pick.getWorth(), candidates.size(), value});
+  });
+  llvm::sort(candidates, [](const auto &a, const auto &b) {
+    return std::tie(std::get<0>(a), std::get<1>(a)) <
+           std::tie(std::get<0>(b), std::get<1>(b));
+  });
+  missing = std::min(missing, trial.arenaBytes / kRoundRatio);
+  size_t before = picks.size();
+  for (auto &[worth, number, value] : candidates) {
+    if (missing <= 0)
+      break;
+    // Earlier picks have changed what is there.
+    Pick pick = makePick(value, trial);
+    if (pick.bytes <= 0)
+      continue;
+    missing -= pick.bytes;
+    mergeChoices(pick.choices, choices);
+    picks.push_back(std::move(pick));
+  }
+  return picks.size() > before;
+}
+
+/// Keeps the fewest of the first picks that fit, where all do.
+LogicalResult Recomputation::dropNeedless() {
+  size_t tooFew = 0, enough = picks.size();
+  while (enough - tooFew > 1) {
+    size_t middle = tooFew + (enough - tooFew) / 2;
+    FailureOr<Trial> trial = carryOut(middle);
+    if (failed(trial))
+      return failure();
+    trial->function.erase();
+    (trial->arenaBytes <= limit ? enough : tooFew) = middle;
+  }
+  takeBack(enough);
+  return success();
+}
+
+void Recomputation::finish(Trial trial, int64_t before) {
+  Builder builder(original.getContext());
+  trial.function->setAttr(
+      plan::kRecomputeAttr,
+      builder.getDictionaryAttr(
+          {builder.getNamedAttr("calls",
+                                builder.getI64IntegerAttr(trial.calls)),
+           builder.getNamedAttr(
+               "bytes", builder.getI64IntegerAttr(before - trial.arenaBytes)),
+           builder.getNamedAttr("seconds",
+                                builder.getF64FloatAttr(trial.seconds))}));
+  for (const auto &[value, choice] : choices)
+    remark::passed(value.getLoc(),
+                   remark::RemarkOpts::name("recompute").category("schedule"))
+        << remark::metric("kernel",
+                          cast<plan::CallOp>(value.getDefiningOp()).getKernel())
+        << remark::metric("result", cast<OpResult>(value).getResultNumber())
+        << remark::metric("bytes", getBytes(value))
+        << remark::metric("readers", choice.readers.size());
+  original.erase();
+}
+
+/// A round of picks that does not help is taken back, and its least worthy half
+/// not tried again.
+void Recomputation::takeBack(size_t count) {
+  for (const Pick &pick :
+       ArrayRef(picks).drop_front(count + (picks.size() - count) / 2))
+    banned.insert(pick.value);
+  picks.resize(count);
+  choices.clear();
+  for (const Pick &pick : picks)
+    mergeChoices(pick.choices, choices);
+}
+
+/// Picks until the arena has at most `goal` bytes, or nothing helps.
+LogicalResult Recomputation::choose(int64_t goal) {
+  banned.clear();
+  takeBack(0);
+  banned.clear();
+  FailureOr<Trial> trial = carryOut(0);
+  for (int round = 0; succeeded(trial) && trial->arenaBytes > goal &&
+                      trial->arenaBytes > limit && round < kMaxRounds;
+       ++round) {
+    size_t count = picks.size();
+    if (!addPicks(*trial, trial->arenaBytes - goal))
+      break;
+    FailureOr<Trial> next = carryOut(picks.size());
+    if (failed(next))
+      return failure();
+    if (next->arenaBytes < trial->arenaBytes)
+      std::swap(*trial, *next);
+    else
+      takeBack(count);
+    next->function.erase();
+  }
+  if (failed(trial))
+    return failure();
+  trial->function.erase();
+  reached = trial->arenaBytes;
+  return success();
+}
+
+LogicalResult Recomputation::run() {
+  FailureOr<Trial> trial = carryOut(0);
+  if (failed(trial))
+    return failure();
+  trial->function.erase();
+  int64_t before = trial->arenaBytes;
+  if (before <= limit)
+    return success();
+  // Larger rounds choose otherwise, and may get further.
+  if (failed(choose(limit)) || (reached > limit && failed(choose(0))))
+    return failure();
+  if (picks.empty())
+    return success();
+  if (reached <= limit && failed(dropNeedless()))
+    return failure();
+  trial = carryOut(picks.size());
+  if (failed(trial))
+    return failure();
+  finish(std::move(*trial), before);
+  return success();
+}
+
+namespace {
+
+struct ScheduleRecompute
+    : schedule::impl::ScheduleRecomputePassBase<ScheduleRecompute> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    if (memoryLimit <= 0)
+      return;
+    ModuleOp module = getOperation();
+    RecipeBook book(module, Rates::get(gpu));
+    for (func::FuncOp function :
+         llvm::to_vector(module.getOps<func::FuncOp>())) {
+      auto all = llvm::to_vector(module.getOps<func::FuncOp>());
+      if (failed(Recomputation(function, all, memoryLimit, book).run()))
+        return signalPassFailure();
+    }
+    book.eraseUnused();
+  }
+};
+
+} // namespace
