@@ -6,21 +6,21 @@ using namespace lockstep::pt2;
 
 Status GraphReader::readNodeMetadata(const JsonPlace &place,
                                      NodeMetadata &out) {
-  return forEachField(
-      place, [&](const std::string &key, const JsonPlace &value) {
-        const auto *text = value.value().get_ptr<const std::string *>();
-        if (!text)
-          return value.expected("a string");
-        if (key == "stack_trace")
-          out.stackTrace = program.intern(*text);
-        else if (key == "nn_module_stack")
-          out.moduleStack = program.intern(*text);
-        else if (key == "source_fn_stack")
-          out.sourceFnStack = program.intern(*text);
-        else if (key == "torch_fn")
-          out.torchFn = program.intern(*text);
-        return Status::success();
-      });
+  return forEachField(place,
+                      [&](const std::string &key, const JsonPlace &value) {
+                        if (!value.value().isString())
+                          return value.expected("a string");
+                        std::string_view text = value.value().getText();
+                        if (key == "stack_trace")
+                          out.stackTrace = program.intern(text);
+                        else if (key == "nn_module_stack")
+                          out.moduleStack = program.intern(text);
+                        else if (key == "source_fn_stack")
+                          out.sourceFnStack = program.intern(text);
+                        else if (key == "torch_fn")
+                          out.torchFn = program.intern(text);
+                        return Status::success();
+                      });
 }
 
 Status GraphReader::readNode(const JsonPlace &place, Node &out) {

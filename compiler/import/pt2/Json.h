@@ -5,9 +5,7 @@
 #ifndef LOCKSTEP_COMPILER_IMPORT_PT2_JSON_H
 #define LOCKSTEP_COMPILER_IMPORT_PT2_JSON_H
 
-#include "runtime/support/status.h"
-
-#include <nlohmann/json.hpp>
+#include "compiler/import/pt2/JsonDocument.h"
 
 #include <cstdint>
 #include <optional>
@@ -17,20 +15,16 @@
 
 namespace lockstep::pt2 {
 
-using Json = nlohmann::json;
-
-/// Parses a whole document whose nesting is at most `maxDepth`.
-StatusOr<Json> parseJson(std::string_view text, unsigned maxDepth);
-
 class JsonPlace {
 public:
-  explicit JsonPlace(const Json &value) : json(&value) {}
-  JsonPlace(const Json &value, const JsonPlace &parent, std::string_view key)
+  explicit JsonPlace(const JsonValue &value) : json(&value) {}
+  JsonPlace(const JsonValue &value, const JsonPlace &parent,
+            std::string_view key)
       : json(&value), parent(&parent), key(key) {}
-  JsonPlace(const Json &value, const JsonPlace &parent, size_t index)
+  JsonPlace(const JsonValue &value, const JsonPlace &parent, size_t index)
       : json(&value), parent(&parent), index(index) {}
 
-  const Json &value() const { return *json; }
+  const JsonValue &value() const { return *json; }
   /// "graph_module.graph.nodes[3].inputs[0].arg"
   std::string path() const;
   /// An input error at this place.
@@ -39,7 +33,7 @@ public:
   Status expected(std::string_view what) const;
 
 private:
-  const Json *json;
+  const JsonValue *json;
   const JsonPlace *parent = nullptr;
   std::string_view key;
   size_t index = 0;
@@ -54,10 +48,10 @@ Status read(const JsonPlace &place, std::string &out);
 /// Calls `body(JsonPlace)` for each element of an array.
 template <typename Body>
 Status forEachElement(const JsonPlace &place, Body &&body) {
-  if (!place.value().is_array())
+  if (!place.value().isArray())
     return place.expected("an array");
   size_t index = 0;
-  for (const Json &element : place.value())
+  for (const JsonValue &element : place.value())
     LOCKSTEP_RETURN_IF_ERROR(body(JsonPlace(element, place, index++)));
   return Status::success();
 }
@@ -65,40 +59,40 @@ Status forEachElement(const JsonPlace &place, Body &&body) {
 /// Calls `body(const std::string &key, JsonPlace)` for each field of an object.
 template <typename Body>
 Status forEachField(const JsonPlace &place, Body &&body) {
-  const auto *object = place.value().get_ptr<const Json::object_t *>();
-  if (!object)
+  if (!place.value().isObject())
     return place.expected("an object");
-  for (const auto &[key, value] : *object)
+  for (const JsonField &field : place.value().fields())
     LOCKSTEP_RETURN_IF_ERROR(
-        body(key, JsonPlace(value, place, std::string_view(key))));
+        body(*field.key,
+             JsonPlace(field.value, place, std::string_view(*field.key))));
   return Status::success();
 }
 
 /// Calls `body(JsonPlace)` for a field; a missing one is an error.
 template <typename Body>
 Status field(const JsonPlace &place, const char *name, Body &&body) {
-  if (!place.value().is_object())
+  if (!place.value().isObject())
     return place.expected("an object");
-  auto it = place.value().find(name);
-  if (it == place.value().end())
+  const JsonValue *value = place.value().find(name);
+  if (!value)
     return place.error("expected a field '" + std::string(name) + "'");
-  return body(JsonPlace(*it, place, std::string_view(name)));
+  return body(JsonPlace(*value, place, std::string_view(name)));
 }
 
 /// The same for a field that may be missing or null, which are success.
 template <typename Body>
 Status optionalField(const JsonPlace &place, const char *name, Body &&body) {
-  if (!place.value().is_object())
+  if (!place.value().isObject())
     return place.expected("an object");
-  auto it = place.value().find(name);
-  if (it == place.value().end() || it->is_null())
+  const JsonValue *value = place.value().find(name);
+  if (!value || value->isNull())
     return Status::success();
-  return body(JsonPlace(*it, place, std::string_view(name)));
+  return body(JsonPlace(*value, place, std::string_view(name)));
 }
 
 /// A union: an object with exactly one field, whose name is the kind.
 template <typename Body> Status readUnion(const JsonPlace &place, Body &&body) {
-  if (!place.value().is_object() || place.value().size() != 1)
+  if (!place.value().isObject() || place.value().size() != 1)
     return place.expected("an object with exactly one field");
   return forEachField(place, body);
 }
@@ -119,7 +113,7 @@ Status readOptionalField(const JsonPlace &place, const char *name, T &out) {
 template <typename T, typename ReadElement>
 Status readArray(const JsonPlace &place, std::vector<T> &out,
                  ReadElement &&readElement) {
-  if (place.value().is_array())
+  if (place.value().isArray())
     out.reserve(place.value().size());
   return forEachElement(place, [&](const JsonPlace &element) {
     T value{};

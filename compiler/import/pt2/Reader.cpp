@@ -60,18 +60,15 @@ StatusOr<std::string> Pt2Reader::smallText(const std::string &name) {
 }
 
 Status Pt2Reader::readModelJson(const Archive::Record &record) {
-  Json document;
-  {
-    LOCKSTEP_ASSIGN_OR_RETURN(std::string text,
-                              archive.readText(record, limits.maxJsonBytes));
-    StatusOr<Json> parsed = parseJson(text, limits.maxJsonDepth);
-    if (!parsed.ok())
-      return std::move(parsed).status().at(record.name);
-    document = std::move(parsed).value();
-  }
+  LOCKSTEP_ASSIGN_OR_RETURN(std::string text,
+                            archive.readText(record, limits.maxJsonBytes));
+  StatusOr<JsonDocument> document =
+      JsonDocument::parse(text, limits.maxJsonDepth);
+  if (!document.ok())
+    return std::move(document).status().at(record.name);
   GraphReader reader(program);
   LOCKSTEP_RETURN_IF_ERROR(
-      reader.readProgram(JsonPlace(document)).at(record.name));
+      reader.readProgram(JsonPlace(document->root())).at(record.name));
   LOCKSTEP_RETURN_IF_ERROR(verifyProgram(program).at(record.name));
   return nameUserInputs(program, limits.maxJsonDepth).at(record.name);
 }
@@ -210,10 +207,11 @@ Status Pt2Reader::readStoredTensors(const std::string &folder,
   }
   LOCKSTEP_ASSIGN_OR_RETURN(std::string text,
                             archive.readText(*config, limits.maxJsonBytes));
-  StatusOr<Json> document = parseJson(text, limits.maxJsonDepth);
+  StatusOr<JsonDocument> document =
+      JsonDocument::parse(text, limits.maxJsonDepth);
   if (!document.ok())
     return std::move(document).status().at(config->name);
-  return field(JsonPlace(*document), "config",
+  return field(JsonPlace(document->root()), "config",
                [&](const JsonPlace &entries) {
                  return forEachField(entries, [&](const std::string &name,
                                                   const JsonPlace &entry) {

@@ -13,16 +13,17 @@ static std::string joined(const std::string &prefix, const std::string &part) {
 
 /// The keys of a dictionary-like node: its context is a JSON list as text. A
 /// named tuple's context holds no names, so its children are numbered.
-static std::vector<std::string> childNames(const Json &spec, size_t count,
+static std::vector<std::string> childNames(const JsonValue &spec, size_t count,
                                            unsigned maxDepth) {
   std::vector<std::string> names;
-  auto context = spec.find("context");
-  if (context != spec.end() && context->is_string()) {
-    StatusOr<Json> keys =
-        parseJson(context->get_ref<const std::string &>(), maxDepth);
-    if (keys.ok() && keys->is_array() && keys->size() == count)
-      for (const Json &key : *keys)
-        names.push_back(key.is_string() ? key.get<std::string>() : key.dump());
+  const JsonValue *context = spec.find("context");
+  if (context && context->isString()) {
+    StatusOr<JsonDocument> keys =
+        JsonDocument::parse(context->getText(), maxDepth);
+    if (keys.ok() && keys->root().isArray() && keys->root().size() == count)
+      for (const JsonValue &key : keys->root())
+        names.push_back(key.isString() ? std::string(key.getText())
+                                       : key.toText());
   }
   if (names.empty())
     for (size_t i = 0; i < count; ++i)
@@ -31,17 +32,18 @@ static std::vector<std::string> childNames(const Json &spec, size_t count,
 }
 
 /// Appends the path of every leaf below `spec`; false for an unknown form.
-static bool appendLeaves(const Json &spec, const std::string &prefix,
+static bool appendLeaves(const JsonValue &spec, const std::string &prefix,
                          const std::vector<std::string> *firstLevel,
                          unsigned maxDepth, std::vector<std::string> &out) {
-  if (!spec.is_object())
+  if (!spec.isObject())
     return false;
-  auto type = spec.find("type"), children = spec.find("children_spec");
-  if (type == spec.end() || children == spec.end() || !children->is_array())
+  const JsonValue *type = spec.find("type"),
+                  *children = spec.find("children_spec");
+  if (!type || !children || !children->isArray())
     return false;
-  if (type->is_null()) {
+  if (type->isNull()) {
     out.push_back(prefix);
-    return children->empty();
+    return children->size() == 0;
   }
   std::vector<std::string> names =
       firstLevel && firstLevel->size() >= children->size()
@@ -56,14 +58,14 @@ static bool appendLeaves(const Json &spec, const std::string &prefix,
 
 /// The leaves of ((positional arguments), {keyword arguments}).
 static std::optional<std::vector<std::string>>
-leafNames(const ModuleCall &call, const Json &inSpec, unsigned maxDepth) {
+leafNames(const ModuleCall &call, const JsonValue &inSpec, unsigned maxDepth) {
   // [protocol version, tree]
-  if (!inSpec.is_array() || inSpec.size() != 2 || inSpec[0] != 1 ||
-      !inSpec[1].is_object())
+  int64_t version = 0;
+  if (!inSpec.isArray() || inSpec.size() != 2 || !inSpec[0].isInteger() ||
+      !inSpec[0].getInteger(version) || version != 1 || !inSpec[1].isObject())
     return std::nullopt;
-  auto children = inSpec[1].find("children_spec");
-  if (children == inSpec[1].end() || !children->is_array() ||
-      children->size() != 2)
+  const JsonValue *children = inSpec[1].find("children_spec");
+  if (!children || !children->isArray() || children->size() != 2)
     return std::nullopt;
   std::vector<std::string> names;
   const std::vector<std::string> *arguments = &call.forwardArgNames;
@@ -86,12 +88,13 @@ Status pt2::nameUserInputs(ExportedProgram &program, unsigned maxJsonDepth) {
   for (const ModuleCall &call : program.moduleCalls) {
     if (!call.fqn.empty() || !call.hasSignature || call.inSpec.empty())
       continue;
-    StatusOr<Json> tree = parseJson(call.inSpec, maxJsonDepth);
+    StatusOr<JsonDocument> tree =
+        JsonDocument::parse(call.inSpec, maxJsonDepth);
     if (!tree.ok())
       return std::move(tree).status().at(
           "graph_module.module_call_graph: in_spec");
     std::optional<std::vector<std::string>> names =
-        leafNames(call, *tree, maxJsonDepth);
+        leafNames(call, tree->root(), maxJsonDepth);
     // Without names of forward()'s parameters a number says less than the
     // placeholder.
     if (!names || names->size() != inputs.size() ||
