@@ -112,6 +112,13 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("sequence numbers of whole sequences are no data") {
+  // A window with a mask that stays: nothing of it counts sequences.
+  Model model("public/gpt_neo.pt2");
+  REQUIRE(model.module);
+  CHECK(model.count<train::CumulativeOp>() == 0);
+}
+
 TEST_CASE("norms and losses are recognised, keys stay grouped") {
   for (const char *name : {"llama.pt2", "llama.core.pt2"}) {
     Model model(name);

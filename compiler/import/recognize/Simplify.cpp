@@ -48,6 +48,25 @@ struct FoldSmallConstants : RewritePattern {
   }
 };
 
+/// A running sum or extreme of integers that comes out the same everywhere
+/// (sequence numbers of a batch of whole sequences): every mask that is made of
+/// it would compute it again.
+struct UniformCumulative : OpRewritePattern<CumulativeOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(CumulativeOp op,
+                                PatternRewriter &rewriter) const override {
+    auto type = cast<RankedTensorType>(op.getType());
+    if (!isa<IntegerType>(type.getElementType()))
+      return rewriter.notifyMatchFailure(op, "not of integers");
+    std::optional<Affine> value = IndexAnalysis(op.getResult()).number();
+    if (!value || !value->isConstant())
+      return rewriter.notifyMatchFailure(op, "differs between positions");
+    rewriter.replaceOpWithNewOp<ConstantOp>(
+        op, type, static_cast<double>(value->constant));
+    return success();
+  }
+};
+
 /// x [b.., m, k] times a matrix expanded over b: the matrix itself, and b are
 /// free dimensions of x.
 struct ExpandedWeight : OpRewritePattern<DotGeneralOp> {
@@ -217,8 +236,9 @@ struct CountedEmbedding : OpRewritePattern<EmbeddingOp> {
 } // namespace
 
 void addSimplifications(RewritePatternSet &patterns) {
-  patterns.add<FoldSmallConstants, ExpandedWeight, UnitBatch, CountedBatch,
-               CountedSlice, CountedEmbedding>(patterns.getContext());
+  patterns.add<FoldSmallConstants, UniformCumulative, ExpandedWeight, UnitBatch,
+               CountedBatch, CountedSlice, CountedEmbedding>(
+      patterns.getContext());
 }
 
 } // namespace lockstep::recognize
