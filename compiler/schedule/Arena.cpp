@@ -16,31 +16,34 @@ lockstep::schedule::assignArena(llvm::ArrayRef<Lifetime> lifetimes) {
   });
   ArenaLayout layout;
   layout.offsets.assign(lifetimes.size(), 0);
-  // Placed lifetimes in the order of their offsets.
-  llvm::SmallVector<size_t> placed;
+  // In the order of their offsets.
+  struct Placed {
+    int64_t first, last, begin, end;
+  };
+  llvm::SmallVector<Placed> placed;
   for (size_t index : order) {
     const Lifetime &lifetime = lifetimes[index];
     int64_t size = alignUp(lifetime.bytes), end = 0, best = -1, bestGap = 0;
-    for (size_t other : placed) {
-      if (lifetimes[other].last < lifetime.first ||
-          lifetime.last < lifetimes[other].first)
+    for (const Placed &other : placed) {
+      if (other.last < lifetime.first || lifetime.last < other.first)
         continue;
-      int64_t gap = layout.offsets[other] - end;
+      int64_t gap = other.begin - end;
       if (gap >= size && (best < 0 || gap < bestGap)) {
         best = end;
         bestGap = gap;
+        if (gap == size)
+          break;
       }
-      end = std::max(end,
-                     layout.offsets[other] + alignUp(lifetimes[other].bytes));
+      end = std::max(end, other.end);
     }
     int64_t offset = best < 0 ? end : best;
     layout.offsets[index] = offset;
     layout.bytes = std::max(layout.bytes, offset + size);
     placed.insert(llvm::upper_bound(placed, offset,
-                                    [&](int64_t value, size_t other) {
-                                      return value < layout.offsets[other];
+                                    [](int64_t value, const Placed &other) {
+                                      return value < other.begin;
                                     }),
-                  index);
+                  {lifetime.first, lifetime.last, offset, offset + size});
   }
   return layout;
 }

@@ -15,8 +15,9 @@ static int64_t getBytes(Value value) {
 // Values and storages
 //===----------------------------------------------------------------------===//
 
-MemoryPlanner::MemoryPlanner(func::FuncOp function, const SharedLayout &shared)
-    : function(function), shared(shared),
+MemoryPlanner::MemoryPlanner(func::FuncOp function, const SharedLayout &shared,
+                             const SymbolTable &symbols)
+    : function(function), shared(shared), symbols(symbols),
       numShared(static_cast<int>(shared.getBuffers().size())) {
   for (const SharedBuffer &buffer : shared.getBuffers())
     storages.push_back({plan::getTensorBytes(buffer.type), 0, 0, 0, {}});
@@ -84,7 +85,7 @@ std::string MemoryPlanner::describe(int storage) const {
 MemoryPlanner::BlockInfo
 MemoryPlanner::analyze(Block &block, ArrayRef<Replacement> replacements) {
   BlockInfo info;
-  info.items = orderBlock(block, replacements);
+  info.items = orderBlock(block, replacements, symbols);
   for (auto [index, item] : llvm::enumerate(info.items)) {
     for (Operation *op : item.ops) {
       for (Value value : getReads(op))
@@ -120,8 +121,7 @@ bool MemoryPlanner::mayWriteOver(Operation *writer, Value result,
   auto call = dyn_cast<plan::CallOp>(writer);
   if (!call)
     return false;
-  auto kernel = SymbolTable::lookupNearestSymbolFrom<plan::KernelOp>(
-      call, call.getKernelAttr());
+  plan::KernelOp kernel = getKernel(call, symbols);
   for (auto [index, operand] : llvm::enumerate(call->getOperands()))
     if (getRoot(operand) == argument &&
         (!isWholeRoot(operand) || !plan::canWriteOver(kernel, index, number)))
@@ -241,8 +241,7 @@ Place MemoryPlanner::placeCallResult(plan::CallOp call, unsigned result,
   Value value = call->getResult(result);
   if (auto it = reserved.find(value); it != reserved.end())
     return it->second;
-  auto kernel = SymbolTable::lookupNearestSymbolFrom<plan::KernelOp>(
-      call, call.getKernelAttr());
+  plan::KernelOp kernel = getKernel(call, symbols);
   for (auto [number, operand] : llvm::enumerate(call->getOperands())) {
     Value root = getRoot(operand);
     // The operand must be a temporary of this block that nothing reads later

@@ -100,7 +100,9 @@ private:
 
 class MemoryPlanner {
 public:
-  MemoryPlanner(mlir::func::FuncOp function, const SharedLayout &shared);
+  /// `symbols` are those of the function's module.
+  MemoryPlanner(mlir::func::FuncOp function, const SharedLayout &shared,
+                const mlir::SymbolTable &symbols);
 
   mlir::LogicalResult run();
 
@@ -174,6 +176,7 @@ private:
 
   mlir::func::FuncOp function;
   const SharedLayout &shared;
+  const mlir::SymbolTable &symbols;
   std::vector<Storage> storages;
   int numShared;
   llvm::DenseMap<mlir::Value, Place> places;

@@ -121,7 +121,8 @@ struct Order {
 
 class BlockOrder {
 public:
-  BlockOrder(Block &block, ArrayRef<Replacement> replacements);
+  BlockOrder(Block &block, ArrayRef<Replacement> replacements,
+             const SymbolTable &symbols);
   std::vector<Item> run();
 
 private:
@@ -133,6 +134,7 @@ private:
   std::vector<SmallVector<size_t, 1>> joinCalls(const Order &order) const;
   bool mayJoin(size_t task) const;
 
+  const SymbolTable &symbols;
   std::vector<Task> tasks;
   llvm::DenseMap<Value, size_t> producers;
   llvm::DenseMap<Value, int64_t> readerCounts;
@@ -141,11 +143,15 @@ private:
 
 } // namespace
 
-static double estimateSeconds(Operation *op) {
+plan::KernelOp schedule::getKernel(plan::CallOp call,
+                                   const SymbolTable &symbols) {
+  return symbols.lookup<plan::KernelOp>(call.getKernelAttr().getAttr());
+}
+
+static double estimateSeconds(Operation *op, const SymbolTable &symbols) {
   double flops = 0, bytes = 0;
   op->walk([&](plan::CallOp call) {
-    auto kernel = SymbolTable::lookupNearestSymbolFrom<plan::KernelOp>(
-        call, call.getKernelAttr());
+    plan::KernelOp kernel = getKernel(call, symbols);
     flops += kernel.getFlops().convertToDouble();
     for (Type type : llvm::concat<const Type>(call->getOperandTypes(),
                                               call->getResultTypes()))
@@ -158,7 +164,9 @@ static double estimateSeconds(Operation *op) {
   return seconds;
 }
 
-BlockOrder::BlockOrder(Block &block, ArrayRef<Replacement> replacements) {
+BlockOrder::BlockOrder(Block &block, ArrayRef<Replacement> replacements,
+                       const SymbolTable &symbols)
+    : symbols(symbols) {
   llvm::DenseMap<Operation *, size_t> numbers;
   for (Operation &op : block.without_terminator()) {
     if (isa<plan::ViewOp>(op))
@@ -169,7 +177,7 @@ BlockOrder::BlockOrder(Block &block, ArrayRef<Replacement> replacements) {
     task.op = &op;
     task.reads = getReads(&op);
     task.isCollective = isa<dist::CollectiveOpInterface>(op);
-    task.seconds = estimateSeconds(&op);
+    task.seconds = estimateSeconds(&op, symbols);
     if (task.isCollective) {
       double bytes = 0;
       for (Type type : op.getOperandTypes())
@@ -378,8 +386,7 @@ bool BlockOrder::mayJoin(size_t number) const {
   auto call = dyn_cast<plan::CallOp>(tasks[number].op);
   if (!call)
     return false;
-  auto kernel = SymbolTable::lookupNearestSymbolFrom<plan::KernelOp>(
-      call, call.getKernelAttr());
+  plan::KernelOp kernel = getKernel(call, symbols);
   if (kernel.getKind() == plan::KernelKind::Update)
     return true;
   return kernel.getKind() == plan::KernelKind::Loop &&
@@ -464,6 +471,7 @@ std::vector<Item> BlockOrder::run() {
 }
 
 std::vector<Item> schedule::orderBlock(Block &block,
-                                       ArrayRef<Replacement> replacements) {
-  return BlockOrder(block, replacements).run();
+                                       ArrayRef<Replacement> replacements,
+                                       const SymbolTable &symbols) {
+  return BlockOrder(block, replacements, symbols).run();
 }

@@ -40,10 +40,14 @@ struct Replacement {
 /// then keeps them before it, and the result may be written over the argument.
 llvm::SmallVector<Replacement> getReplacements(mlir::func::FuncOp function);
 
+/// The kernel that `call` names; `symbols` are the module's.
+plan::KernelOp getKernel(plan::CallOp call, const mlir::SymbolTable &symbols);
+
 /// The steps of `block`. Every rank gets the same order: it depends on the
-/// block alone.
+/// block and the kernels alone.
 std::vector<Item> orderBlock(mlir::Block &block,
-                             llvm::ArrayRef<Replacement> replacements);
+                             llvm::ArrayRef<Replacement> replacements,
+                             const mlir::SymbolTable &symbols);
 
 } // namespace lockstep::schedule
 

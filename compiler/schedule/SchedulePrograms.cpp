@@ -94,6 +94,7 @@ struct SchedulePrograms
 
   void runOnOperation() override {
     auto functions = llvm::to_vector(getOperation().getOps<func::FuncOp>());
+    SymbolTable symbols(getOperation());
     SharedLayout shared;
     for (func::FuncOp function : functions)
       if (failed(shared.add(function)))
@@ -106,7 +107,8 @@ struct SchedulePrograms
     // temporaries.
     int64_t temporaries = 0;
     for (func::FuncOp function : functions) {
-      planners.push_back(std::make_unique<MemoryPlanner>(function, shared));
+      planners.push_back(
+          std::make_unique<MemoryPlanner>(function, shared, symbols));
       if (failed(planners.back()->run()))
         return signalPassFailure();
       layouts.push_back(assignArena(planners.back()->getLifetimes()));

@@ -123,9 +123,10 @@ LogicalResult addRecipe(ModuleOp module, const EmitOptions &options,
         std::max(plan.summary->peak_bytes, program->arena_bytes);
   }
   step.walk([&](plan::CollectiveStartOp) { ++plan.summary->collectives; });
+  SymbolTable symbols(module);
   step.walk([&](plan::LaunchOp launch) {
-    auto kernel = SymbolTable::lookupNearestSymbolFrom<plan::KernelOp>(
-        launch, launch.getKernelAttr());
+    auto kernel =
+        symbols.lookup<plan::KernelOp>(launch.getKernelAttr().getAttr());
     int64_t repeats = 1;
     if (auto loop = launch->getParentOfType<plan::LoopOp>())
       repeats = loop.getSteps();
