@@ -1,5 +1,6 @@
 //===- Pipeline.cpp - The stage partition ---------------------------------===//
 #include "compiler/partition/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
@@ -12,9 +13,12 @@ void lockstep::buildPartitionPipeline(OpPassManager &manager,
   // Every operation follows from there.
   manager.addPass(partition::createPropagatePass());
   manager.addPass(partition::createLocalizePass());
-  // Equal collectives become one; what expansion left behind unused goes.
-  manager.addPass(createCanonicalizerPass());
-  manager.addPass(createCSEPass());
+  // Equal collectives become one; what expansion left behind unused goes. One
+  // rank has no collectives, and nothing of it is expanded.
+  if (options.ranks > 1) {
+    manager.addNestedPass<func::FuncOp>(createCanonicalizerPass());
+    manager.addNestedPass<func::FuncOp>(createCSEPass());
+  }
   // Last, since only now it is known what is reduced and when.
   partition::BucketPassOptions bucket;
   bucket.topology = options.topology;

@@ -2,6 +2,7 @@
 #include "compiler/partition/Passes.h"
 #include "compiler/sharding/Localization.h"
 #include "compiler/sharding/Propagation.h"
+#include "mlir/IR/Threading.h"
 
 namespace lockstep::partition {
 #define GEN_PASS_DEF_PROPAGATEPASS
@@ -22,6 +23,17 @@ static dist::MeshOp getMesh(ModuleOp module) {
   return {};
 }
 
+/// Of the functions with a body, side by side.
+static LogicalResult
+forEachFunction(ModuleOp module,
+                llvm::function_ref<LogicalResult(func::FuncOp)> body) {
+  SmallVector<func::FuncOp> functions =
+      llvm::filter_to_vector(module.getOps<func::FuncOp>(), [](auto function) {
+        return !function.isExternal();
+      });
+  return failableParallelForEach(module.getContext(), functions, body);
+}
+
 namespace {
 
 struct Propagate : partition::impl::PropagatePassBase<Propagate> {
@@ -29,9 +41,10 @@ struct Propagate : partition::impl::PropagatePassBase<Propagate> {
     dist::MeshOp mesh = getMesh(getOperation());
     if (!mesh)
       return signalPassFailure();
-    for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
-      if (!function.isExternal() && failed(sharding::propagate(function, mesh)))
-        return signalPassFailure();
+    if (failed(forEachFunction(getOperation(), [&](func::FuncOp function) {
+          return sharding::propagate(function, mesh);
+        })))
+      signalPassFailure();
   }
 };
 
@@ -40,9 +53,10 @@ struct Localize : partition::impl::LocalizePassBase<Localize> {
     dist::MeshOp mesh = getMesh(getOperation());
     if (!mesh)
       return signalPassFailure();
-    for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
-      if (!function.isExternal() && failed(sharding::localize(function, mesh)))
-        return signalPassFailure();
+    if (failed(forEachFunction(getOperation(), [&](func::FuncOp function) {
+          return sharding::localize(function, mesh);
+        })))
+      signalPassFailure();
   }
 };
 

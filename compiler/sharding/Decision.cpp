@@ -333,18 +333,28 @@ static Decision build(Operation *op, const ShardingRule &rule,
   return decision;
 }
 
+/// A tensor that is whole everywhere; often some operand has that sharding.
+static ShardingAttr getWhole(Type type, ArrayRef<ShardingAttr> operands) {
+  int64_t rank = cast<RankedTensorType>(type).getRank();
+  for (ShardingAttr sharding : operands)
+    if (sharding.isReplicated() && sharding.getKind() == ReduceKind::Sum &&
+        static_cast<int64_t>(sharding.getDims().size()) == rank)
+      return sharding;
+  return ShardingAttr::getReplicated(type.getContext(), rank);
+}
+
 Decision sharding::decide(Operation *op, ArrayRef<ShardingAttr> operands,
                           MeshOp mesh, bool temporal) {
   Decision decision;
   auto partitionable = dyn_cast<PartitionableOpInterface>(op);
-  if (!partitionable) {
-    // Nothing is known: everything whole.
+  if (!partitionable || llvm::all_of(operands, [](ShardingAttr sharding) {
+        return sharding.isReplicated();
+      })) {
+    // Nothing is known, or nothing is divided: everything whole.
     for (Type type : op->getOperandTypes())
-      decision.operands.push_back(ShardingAttr::getReplicated(
-          op->getContext(), cast<RankedTensorType>(type).getRank()));
+      decision.operands.push_back(getWhole(type, operands));
     for (Type type : op->getResultTypes())
-      decision.results.push_back(ShardingAttr::getReplicated(
-          op->getContext(), cast<RankedTensorType>(type).getRank()));
+      decision.results.push_back(getWhole(type, operands));
     return decision;
   }
   ShardingRule rule = partitionable.getShardingRule();

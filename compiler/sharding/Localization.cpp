@@ -79,7 +79,7 @@ LogicalResult Localization::run() {
 
 LogicalResult Localization::localizeBlock(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(block))
-    if (op.hasAttr(DistDialect::kOperandShardingsAttr) &&
+    if (op.getDiscardableAttr(DistDialect::kOperandShardingsAttr) &&
         failed(localizeOp(&op)))
       return failure();
   return success();
@@ -88,8 +88,10 @@ LogicalResult Localization::localizeBlock(Block &block) {
 LogicalResult Localization::localizeOp(Operation *op) {
   SmallVector<ShardingAttr> operands = getOperandShardings(op),
                             results = getResultShardings(op);
-  op->removeAttr(DistDialect::kOperandShardingsAttr);
-  op->removeAttr(DistDialect::kResultShardingsAttr);
+  NamedAttrList others(op->getDiscardableAttrDictionary());
+  others.erase(DistDialect::kOperandShardingsAttr);
+  others.erase(DistDialect::kResultShardingsAttr);
+  op->setDiscardableAttrs(others);
   for (auto [operand, required] :
        llvm::zip_equal(op->getOpOperands(), operands)) {
     Value value =

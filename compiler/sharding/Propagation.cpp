@@ -265,10 +265,12 @@ void Propagation::annotate() {
     auto it = decisions.find(op);
     if (it == decisions.end())
       return;
-    op->setAttr(DistDialect::kOperandShardingsAttr,
-                toArray(op->getContext(), it->second.operands));
-    op->setAttr(DistDialect::kResultShardingsAttr,
-                toArray(op->getContext(), it->second.results));
+    NamedAttrList attributes(op->getDiscardableAttrDictionary());
+    attributes.set(DistDialect::kOperandShardingsAttr,
+                   toArray(op->getContext(), it->second.operands));
+    attributes.set(DistDialect::kResultShardingsAttr,
+                   toArray(op->getContext(), it->second.results));
+    op->setDiscardableAttrs(attributes);
   });
 }
 
@@ -280,7 +282,7 @@ LogicalResult sharding::propagate(func::FuncOp function, MeshOp mesh,
 
 static SmallVector<ShardingAttr> getShardings(Operation *op, StringRef name) {
   SmallVector<ShardingAttr> shardings;
-  if (auto array = op->getAttrOfType<ArrayAttr>(name))
+  if (auto array = dyn_cast_if_present<ArrayAttr>(op->getDiscardableAttr(name)))
     for (Attribute attr : array)
       shardings.push_back(cast<ShardingAttr>(attr));
   return shardings;
