@@ -94,17 +94,33 @@ BuiltKernel fuse::buildLoopKernel(const Node &node, Operands &operands,
 // Anchors and updates
 //===----------------------------------------------------------------------===//
 
-/// The update as work on one element: tensors become tensor<1xT>.
-static BuiltKernel buildUpdateKernel(Operation *op, Operands &operands) {
+/// Tensors become tensor<1xT>: the update is work on one element.
+static Type narrow(Type type) {
+  return cast<RankedTensorType>(type).clone({1});
+}
+
+/// Of an operand within the kernel of an update.
+Type fuse::getUpdateType(Operation *op, unsigned index) {
+  // Scalars come last; a parameter may have rank 0 itself.
+  unsigned tensors = isa<train::AdamOp>(op)                       ? 4
+                     : cast<train::SgdOp>(op).getMomentumBuffer() ? 3
+                                                                  : 2;
+  Type type = op->getOperand(index).getType();
+  return index < tensors ? narrow(type) : type;
+}
+
+BuiltKernel fuse::describeUpdate(Operation *op, Operands &operands) {
+  BuiltKernel built{{}, {}, SmallVector<Value>(op->getResults())};
+  llvm::SmallDenseSet<Value> seen;
+  for (auto [index, operand] : llvm::enumerate(op->getOperands()))
+    if (seen.insert(operand).second && !takesConstant(op, index))
+      built.arguments.push_back(operands.getFolded(op)[index]);
+  return built;
+}
+
+plan::KernelOp fuse::buildUpdateKernel(Operation *op, Operands &operands) {
   RegionBuilder region(op->getContext(), op->getLoc(),
                        plan::KernelKind::Update);
-  auto narrow = [](Type type) {
-    return cast<RankedTensorType>(type).clone({1});
-  };
-  // Scalars come last; a parameter may have rank 0 itself.
-  size_t tensors = isa<train::AdamOp>(op)                       ? 4
-                   : cast<train::SgdOp>(op).getMomentumBuffer() ? 3
-                                                                : 2;
   for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
     if (region.mapping.contains(operand))
       continue;
@@ -113,9 +129,7 @@ static BuiltKernel buildUpdateKernel(Operation *op, Operands &operands) {
     else
       region.mapping.map(operand,
                          region.addArgument(operands.getFolded(op)[index],
-                                            index < tensors
-                                                ? narrow(operand.getType())
-                                                : operand.getType()));
+                                            getUpdateType(op, index)));
   }
   Operation *update = region.clone(op);
   for (Value result : update->getResults())
@@ -124,13 +138,11 @@ static BuiltKernel buildUpdateKernel(Operation *op, Operands &operands) {
       cast<train::DecomposableOpInterface>(update).decompose(region.builder);
   region.builder.setInsertionPointToEnd(&region.kernel.getBlock());
   update->erase();
-  return region.finish(inside, SmallVector<Value>(op->getResults()));
+  return region.finish(inside, SmallVector<Value>(op->getResults())).kernel;
 }
 
 BuiltKernel fuse::buildAnchorKernel(Operation *op, Operands &operands) {
   std::optional<plan::KernelKind> kind = plan::getAnchorKind(op);
-  if (!kind)
-    return buildUpdateKernel(op, operands);
   // Only these take strides; for the others, a contiguous part is a view
   // outside.
   bool strided = *kind == plan::KernelKind::Contraction ||
@@ -167,94 +179,4 @@ BuiltKernel fuse::buildAnchorKernel(Operation *op, Operands &operands) {
     results.push_back(written);
   }
   return region.finish(inside, results);
-}
-
-//===----------------------------------------------------------------------===//
-// KernelTable
-//===----------------------------------------------------------------------===//
-
-/// Names say what a kernel does most: its anchor, its costliest operation, or
-/// what it moves.
-static llvm::StringRef getHint(plan::KernelOp kernel) {
-  if (Operation *anchor = kernel.getAnchor())
-    return anchor->getName().stripDialect();
-  llvm::StringRef hint = plan::stringifyKernelKind(kernel.getKind());
-  int best = -1;
-  for (Operation &op : kernel.getBlock().without_terminator()) {
-    int weight = isa<train::ConstantOp, train::IotaOp>(op)          ? -1
-                 : plan::isViewOp(&op) || isa<train::ConvertOp>(op) ? 0
-                 : isa<train::ReduceOp>(op)                         ? 2
-                 : op.hasTrait<train::Pointwise>() && !isCheap(&op) ? 3
-                                                                    : 1;
-    if (weight > best || (weight == best && weight == 1)) {
-      best = weight;
-      hint = op.getName().stripDialect();
-    }
-  }
-  return hint;
-}
-
-/// Work of a loop or update: one operation per element and pointwise operation
-/// or reduced element, 10 for costly ones.
-static double countFlops(Operation &op) {
-  if (auto costed = dyn_cast<train::CostedOpInterface>(op);
-      costed && plan::getAnchorKind(&op))
-    return costed.getCost().flops;
-  if (isa<train::ReduceOp>(op))
-    return static_cast<double>(getElements(op.getOperand(0)));
-  if (op.hasTrait<train::Pointwise>() && !isa<train::ConvertOp>(op))
-    return static_cast<double>(getElements(op.getResult(0))) *
-           (isCheap(&op) ? 1 : 10);
-  return 0;
-}
-
-/// Equal for kernels of equal structure: what each operation is, without names
-/// and locations.
-static size_t getHash(plan::KernelOp kernel) {
-  llvm::hash_code hash =
-      llvm::hash_combine(kernel.getKind(), kernel.getFunctionType());
-  for (Operation &op : kernel.getBlock())
-    hash =
-        llvm::hash_combine(hash, OperationEquivalence::computeHash(
-                                     &op, OperationEquivalence::ignoreHashValue,
-                                     OperationEquivalence::ignoreHashValue,
-                                     OperationEquivalence::IgnoreLocations));
-  return hash;
-}
-
-static bool isEqual(plan::KernelOp a, plan::KernelOp b) {
-  return a.getKind() == b.getKind() &&
-         a.getFunctionType() == b.getFunctionType() &&
-         OperationEquivalence::isRegionEquivalentTo(
-             &a.getBody(), &b.getBody(), OperationEquivalence::IgnoreLocations);
-}
-
-KernelTable::KernelTable(ModuleOp module) : module(module) {
-  for (auto kernel : module.getOps<plan::KernelOp>()) {
-    kernels[getHash(kernel)].push_back(kernel);
-    ++count;
-  }
-}
-
-plan::KernelOp KernelTable::insert(plan::KernelOp kernel) {
-  SmallVector<plan::KernelOp, 1> &candidates = kernels[getHash(kernel)];
-  for (plan::KernelOp candidate : candidates)
-    if (isEqual(candidate, kernel)) {
-      kernel->erase();
-      return candidate;
-    }
-  candidates.push_back(kernel);
-  OpBuilder builder(kernel.getContext());
-  double flops = 0, bytes = 0;
-  for (Operation &op : kernel.getBlock().without_terminator())
-    flops += countFlops(op);
-  for (Type type : llvm::concat<const Type>(kernel.getArgumentTypes(),
-                                            kernel.getResultTypes()))
-    bytes +=
-        static_cast<double>(plan::getTensorBytes(cast<RankedTensorType>(type)));
-  kernel.setFlopsAttr(builder.getF64FloatAttr(flops));
-  kernel.setBytesAttr(builder.getF64FloatAttr(bytes));
-  kernel.setSymName((getHint(kernel) + "_" + llvm::Twine(count++)).str());
-  module.push_back(kernel);
-  return kernel;
 }

@@ -10,7 +10,7 @@
 //   a gradient              other readers (a bias's gradient) take the result
 //
 //===----------------------------------------------------------------------===//
-#include "compiler/fuse/BuildKernels.h"
+#include "compiler/fuse/KernelTable.h"
 #include "compiler/fuse/Passes.h"
 #include "dialects/plan/ProductEpilogue.h"
 #include "dialects/train/DecompositionUtils.h"

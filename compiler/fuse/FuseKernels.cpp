@@ -1,6 +1,7 @@
 //===- FuseKernels.cpp - Functions of operations become functions of calls
 //-===//
 #include "compiler/fuse/BuildKernels.h"
+#include "compiler/fuse/KernelTable.h"
 #include "compiler/fuse/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Remarks.h"
@@ -68,6 +69,8 @@ private:
       if (outputs.empty())
         return std::nullopt;
       kernel = buildLoopKernel(node, operands, outputs);
+    } else if (isa<train::SgdOp, train::AdamOp>(node.op)) {
+      kernel = describeUpdate(node.op, operands);
     } else if (Operands::isAnchor(node.op)) {
       kernel = buildAnchorKernel(node.op, operands);
     } else {
@@ -110,10 +113,13 @@ private:
           argument, argument.views.empty()
                         ? argument.root.getType()
                         : argument.views.back()->getResult(0).getType()));
-    Location loc = built.kernel.getLoc();
+    // An update's kernel is built once for all that are alike.
+    Location loc = built.kernel ? built.kernel.getLoc() : node.op->getLoc();
     SmallVector<Type> types = llvm::map_to_vector(
         built.results, [](Value value) { return value.getType(); });
-    plan::KernelOp kernel = kernels.insert(built.kernel);
+    plan::KernelOp kernel = built.kernel
+                                ? kernels.insert(built.kernel)
+                                : kernels.insertUpdate(node.op, operands);
     report(kernel, node.members);
     auto call = plan::CallOp::create(builder, loc, types, kernel.getSymName(),
                                      arguments);
