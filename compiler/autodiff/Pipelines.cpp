@@ -16,15 +16,21 @@ namespace {
 
 /// Everything after the one pass that does the work.
 static void addCleanup(OpPassManager &pm) {
+  // One pipeline of functions: they go through it side by side.
+  OpPassManager &functions = pm.nest<func::FuncOp>();
   // Values of the forward pass that derivatives compute again (masks,
   // broadcasts) become one.
-  pm.addPass(createCSEPass());
+  functions.addPass(createCSEPass());
   // What the forward pass sliced is put together again.
-  pm.addNestedPass<func::FuncOp>(createJoinSliceGradientsPass());
+  functions.addPass(createJoinSliceGradientsPass());
   // Zeros, ones and the parts of the graph that the loss does not need go.
-  pm.addPass(createCanonicalizerPass());
+  // Functions have one block, whose dead operations the patterns' driver
+  // erases: regions need no look of their own.
+  functions.addPass(createCanonicalizerPass(
+      GreedyRewriteConfig().setRegionSimplificationLevel(
+          GreedySimplifyRegionLevel::Disabled)));
   // Folding made more values alike.
-  pm.addPass(createCSEPass());
+  functions.addPass(createCSEPass());
   pm.addPass(createVerifyAutodiffOutputPass());
 }
 

@@ -1,5 +1,6 @@
 //===- Pipelines.cpp - The fuse stage in order ----------------------------===//
 #include "compiler/fuse/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
@@ -22,9 +23,13 @@ void fuse::buildFusePipeline(OpPassManager &manager,
   split.columnBlocks = options.gpu ? kColumnBlocks : 0;
   manager.addPass(createFuseSplitReductionsPass(split));
   // Decompositions of several operations share masks, converted operands and
-  // statistics.
-  manager.addPass(createCanonicalizerPass());
-  manager.addPass(createCSEPass());
+  // statistics. Functions have one block, with nothing for the canonicalizer to
+  // simplify in its regions.
+  OpPassManager &functions = manager.nest<func::FuncOp>();
+  functions.addPass(createCanonicalizerPass(
+      GreedyRewriteConfig().setRegionSimplificationLevel(
+          GreedySimplifyRegionLevel::Disabled)));
+  functions.addPass(createCSEPass());
   manager.addPass(createFuseLayoutsPass());
   if (options.epilogues)
     manager.addPass(createFuseEpiloguesPass());
