@@ -21,6 +21,7 @@
 #include "compiler/schedule/Summary.h"
 #include "dialects/train/StepAttributes.h"
 #include "mlir/IR/AsmState.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Remark/RemarkStreamer.h"
 #include "llvm/Support/FileSystem.h"
@@ -224,9 +225,12 @@ void Compilation::addPasses(Phase phase, PassManager &manager) const {
 }
 
 Status Compilation::runPhase(Phase phase) {
+  // Verified once, at the end: lockstep-opt and the tests verify after each
+  // pass, which takes as long as the passes.
   PassManager manager(&context);
+  manager.enableVerifier(false);
   addPasses(phase, manager);
-  if (failed(manager.run(*module)))
+  if (failed(manager.run(*module)) || failed(verify(*module)))
     return diagnostics.takeError(phaseName(phase)).at(options.input);
   return Status::success();
 }
