@@ -7,13 +7,13 @@
 // again as well, or kept, if it is small.
 //
 // The plan that counts is exact: after each round the function is rebuilt from
-// the original, ordered and laid out in memory as schedule does. In the end as
+// the original, ordered and laid out in memory as schedule does, and the round
+// taken back if that needs no less. In the end as few picks as possible are
+// kept, in their order.
 //
 //===----------------------------------------------------------------------===//
-#include "compiler/schedule/Memory.h"
 #include "compiler/schedule/Passes.h"
-#include "compiler/schedule/Recipe.h"
-#include "mlir/IR/IRMapping.h"
+#include "compiler/schedule/Trial.h"
 #include "mlir/IR/Remarks.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -42,15 +42,6 @@ static int64_t getBytes(Value value) {
 
 namespace {
 
-/// A value of the original function that is computed again.
-struct Choice {
-  /// They read the new value; none where only recipes do.
-  llvm::SetVector<Operation *> readers;
-  /// Results of the same call that its recipe may read.
-  llvm::SmallBitVector kept;
-};
-using Choices = llvm::MapVector<Value, Choice>;
-
 /// What is decided at once: a value and what its recipe needs.
 struct Pick {
   Value value;
@@ -61,120 +52,6 @@ struct Pick {
 
   double getWorth() const { return static_cast<double>(bytes) / seconds; }
 };
-
-/// A copy of the function with some choices carried out, and its memory.
-struct Trial {
-  func::FuncOp function;
-  IRMapping mapping;
-  std::unique_ptr<SharedLayout> shared = std::make_unique<SharedLayout>();
-  std::unique_ptr<MemoryPlanner> planner;
-  SmallVector<Lifetime> lifetimes;
-  int64_t arenaBytes = 0;
-  /// Where most is alive.
-  int64_t position = 0;
-  /// Of the calls that compute something again.
-  int64_t calls = 0;
-  double seconds = 0;
-};
-
-} // namespace
-
-static void mergeChoices(const Choices &from, Choices &into) {
-  for (auto &[value, choice] : from) {
-    auto [it, isNew] = into.insert({value, choice});
-    if (!isNew)
-      it->second.readers.insert(choice.readers.begin(), choice.readers.end());
-  }
-}
-
-//===----------------------------------------------------------------------===//
-// Carrying choices out
-//===----------------------------------------------------------------------===//
-
-namespace {
-
-/// Rewrites the copy of a trial.
-class Rewriter {
-public:
-  Rewriter(const Choices &choices, Trial &trial, RecipeBook &book)
-      : choices(choices), trial(trial), book(book),
-        builder(trial.function.getContext()) {}
-
-  void run() {
-    llvm::DenseMap<Operation *, SmallVector<Value>> wanted;
-    for (auto &[value, choice] : choices)
-      for (Operation *reader : choice.readers)
-        wanted[trial.mapping.lookup(reader)].push_back(value);
-    trial.function.walk([&](Operation *op) {
-      builder.setInsertionPoint(op);
-      for (Value value : wanted.lookup(op))
-        redirect(op, value);
-    });
-  }
-
-private:
-  void redirect(Operation *reader, Value value) {
-    Value old = trial.mapping.lookup(value);
-    for (OpOperand &operand : reader->getOpOperands())
-      if (getRoot(operand.get()) == old)
-        operand.set(rebuild(operand.get(), getAgain(value)));
-  }
-
-  /// The same part of another root.
-  Value rebuild(Value value, Value root) {
-    auto view = value.getDefiningOp<plan::ViewOp>();
-    if (!view)
-      return root;
-    Value operand = rebuild(view.getOperand(), root);
-    Operation *copy = builder.clone(*view);
-    copy->setOperand(0, operand);
-    return copy->getResult(0);
-  }
-
-  /// `value` of the original function, computed at the insertion point or
-  /// before.
-  Value getAgain(Value value) {
-    if (Value known = again.lookup(value))
-      return known;
-    Recipe recipe =
-        *book.find(cast<OpResult>(value), choices.find(value)->second.kept);
-    SmallVector<Value> operands;
-    for (Value operand : recipe.operands) {
-      Value root = getRoot(operand), now = trial.mapping.lookup(operand);
-      operands.push_back(choices.contains(root) ? rebuild(now, getAgain(root))
-                                                : now);
-    }
-    // What an operand needed may have given this as well.
-    if (Value known = again.lookup(value))
-      return known;
-    call(recipe, value.getDefiningOp(), operands);
-    return again.lookup(value);
-  }
-
-  void call(Recipe &recipe, Operation *original, ValueRange operands) {
-    SmallVector<Type> types =
-        llvm::map_to_vector(recipe.results, [&](unsigned result) {
-          return original->getResult(result).getType();
-        });
-    auto copy = plan::CallOp::create(builder, original->getLoc(), types,
-                                     recipe.kernel.getSymName(), operands);
-    copy->setAttr(plan::kRecomputedAttr, builder.getUnitAttr());
-    trial.seconds += recipe.seconds;
-    ++trial.calls;
-    for (auto [number, result] : llvm::enumerate(recipe.results))
-      again.try_emplace(original->getResult(result), copy->getResult(number));
-  }
-
-  const Choices &choices;
-  Trial &trial;
-  RecipeBook &book;
-  OpBuilder builder;
-  llvm::DenseMap<Value, Value> again;
-};
-
-//===----------------------------------------------------------------------===//
-// Choosing
-//===----------------------------------------------------------------------===//
 
 /// Who reads a value, seen from where most is alive.
 struct Readers {
@@ -227,29 +104,20 @@ private:
 
 } // namespace
 
+static void mergeChoices(const Choices &from, Choices &into) {
+  for (auto &[value, choice] : from) {
+    auto [it, isNew] = into.insert({value, choice});
+    if (!isNew)
+      it->second.readers.insert(choice.readers.begin(), choice.readers.end());
+  }
+}
+
 /// With the first `count` picks.
 FailureOr<Trial> Recomputation::carryOut(size_t count) {
   Choices chosen;
   for (const Pick &pick : ArrayRef(picks).take_front(count))
     mergeChoices(pick.choices, chosen);
-  Trial trial;
-  OpBuilder builder(original);
-  trial.function = cast<func::FuncOp>(builder.clone(*original, trial.mapping));
-  Rewriter(chosen, trial, book).run();
-  for (func::FuncOp function : all)
-    if (failed(trial.shared->add(function == original ? trial.function
-                                                      : function)))
-      return failure();
-  trial.shared->finish();
-  trial.planner =
-      std::make_unique<MemoryPlanner>(trial.function, *trial.shared);
-  if (failed(trial.planner->run()))
-    return failure();
-  trial.lifetimes = trial.planner->getLifetimes();
-  trial.arenaBytes =
-      trial.shared->getBytes() + assignArena(trial.lifetimes).bytes;
-  trial.position = getPeak(trial.lifetimes).second;
-  return trial;
+  return schedule::carryOut(chosen, original, all, book);
 }
 
 bool Recomputation::isAliveAtPeak(Value value, const Trial &trial) const {
