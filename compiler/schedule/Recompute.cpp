@@ -35,6 +35,10 @@ static constexpr int64_t kKeptRatio = 8;
 /// changes where most is alive.
 static constexpr int64_t kRoundRatio = 8;
 static constexpr int kMaxRounds = 128;
+/// What a recipe reads may be computed again before its own readers need it by
+/// at most this part of the time behind where most is alive: a chain of recipes
+/// through all layers would bring all of its values back at once.
+static constexpr int64_t kAheadRatio = 8;
 
 static int64_t getBytes(Value value) {
   return plan::getTensorBytes(cast<RankedTensorType>(value.getType()));
@@ -69,7 +73,11 @@ class Recomputation {
 public:
   Recomputation(func::FuncOp original, ArrayRef<func::FuncOp> all,
                 int64_t limit, RecipeBook &book)
-      : original(original), all(all), limit(limit), book(book) {}
+      : original(original), all(all), limit(limit), book(book) {
+    original.walk([&](plan::CallOp call) {
+      numbers.try_emplace(call, static_cast<int64_t>(numbers.size()));
+    });
+  }
 
   /// Replaces the function by one that fits, or by one that needs the least
   /// that was reached.
@@ -84,6 +92,7 @@ private:
   void payForOperand(Value value, Value operand, const Trial &trial,
                      Pick &pick);
   bool isAliveAtPeak(Value value, const Trial &trial) const;
+  bool staysLocal(const Choices &chosen, const Trial &trial);
   Readers getReadersAround(Value value, const Trial &trial) const;
   void takeBack(size_t count);
   LogicalResult dropNeedless();
@@ -93,6 +102,8 @@ private:
   ArrayRef<func::FuncOp> all;
   int64_t limit;
   RecipeBook &book;
+  /// Calls in the order of the program.
+  llvm::DenseMap<Operation *, int64_t> numbers;
   std::vector<Pick> picks;
   /// Of all picks.
   Choices choices;
@@ -210,6 +221,41 @@ Pick Recomputation::makePick(Value value, const Trial &trial) {
   return pick;
 }
 
+/// False if a value would be computed again long before its readers.
+bool Recomputation::staysLocal(const Choices &chosen, const Trial &trial) {
+  SmallVector<Value> values =
+      llvm::map_to_vector(chosen, [](auto &entry) { return entry.first; });
+  // What a recipe reads stands before it.
+  llvm::sort(values, [&](Value a, Value b) {
+    return numbers.lookup(a.getDefiningOp()) >
+           numbers.lookup(b.getDefiningOp());
+  });
+  int64_t end = trial.position;
+  for (const Lifetime &lifetime : trial.lifetimes)
+    end = std::max(end, lifetime.last);
+  llvm::DenseMap<Value, int64_t> needed;
+  for (Value value : values) {
+    const Choice &choice = chosen.find(value)->second;
+    int64_t byReaders = end;
+    for (Operation *reader : choice.readers)
+      byReaders = std::min(
+          byReaders, trial.planner->getPosition(trial.mapping.lookup(reader)));
+    int64_t start = byReaders;
+    if (auto it = needed.find(value); it != needed.end())
+      start = std::min(start, it->second);
+    if (!choice.readers.empty() &&
+        (byReaders - start) * kAheadRatio > end - trial.position)
+      return false;
+    for (Value operand :
+         book.find(cast<OpResult>(value), choice.kept)->operands)
+      if (Value root = getRoot(operand); chosen.contains(root)) {
+        int64_t &at = needed.try_emplace(root, start).first->second;
+        at = std::min(at, start);
+      }
+  }
+  return true;
+}
+
 /// The best picks until their bytes are `missing` ones. False if there is none.
 bool Recomputation::addPicks(const Trial &trial, int64_t missing) {
   // By worth, equals in the order of the program.
@@ -232,8 +278,12 @@ bool Recomputation::addPicks(const Trial &trial, int64_t missing) {
     Pick pick = makePick(value, trial);
     if (pick.bytes <= 0)
       continue;
+    Choices chosen = choices;
+    mergeChoices(pick.choices, chosen);
+    if (!staysLocal(chosen, trial))
+      continue;
     missing -= pick.bytes;
-    mergeChoices(pick.choices, choices);
+    choices = std::move(chosen);
     picks.push_back(std::move(pick));
   }
   return picks.size() > before;
