@@ -109,6 +109,8 @@ private:
   Choices choices;
   /// Values whose picks did not help.
   llvm::DenseSet<Value> banned;
+  /// Whether values may be computed again long before their readers.
+  bool chains = false;
   /// The arena with all picks.
   int64_t reached = 0;
 };
@@ -280,7 +282,7 @@ bool Recomputation::addPicks(const Trial &trial, int64_t missing) {
       continue;
     Choices chosen = choices;
     mergeChoices(pick.choices, chosen);
-    if (!staysLocal(chosen, trial))
+    if (!chains && !staysLocal(chosen, trial))
       continue;
     missing -= pick.bytes;
     choices = std::move(chosen);
@@ -323,6 +325,7 @@ void Recomputation::finish(Trial trial, int64_t before) {
         << remark::metric("result", cast<OpResult>(value).getResultNumber())
         << remark::metric("bytes", getBytes(value))
         << remark::metric("readers", choice.readers.size());
+  trial.function.setSymName(original.getSymName());
   original.erase();
 }
 
@@ -374,9 +377,27 @@ LogicalResult Recomputation::run() {
   int64_t before = trial->arenaBytes;
   if (before <= limit)
     return success();
-  // Larger rounds choose otherwise, and may get further.
-  if (failed(choose(limit)) || (reached > limit && failed(choose(0))))
-    return failure();
+  // Of what does not fit, the least: larger rounds choose otherwise, and chains
+  // may get further in few layers.
+  std::vector<Pick> best;
+  int64_t least = before;
+  for (auto [goal, mayChain] : {std::pair(limit, false),
+                                {limit, true},
+                                {int64_t(0), false},
+                                {int64_t(0), true}}) {
+    chains = mayChain;
+    if (failed(choose(goal)))
+      return failure();
+    if (reached < least) {
+      least = reached;
+      best = picks;
+    }
+    if (least <= limit)
+      break;
+  }
+  picks = std::move(best);
+  takeBack(picks.size());
+  reached = least;
   if (picks.empty())
     return success();
   if (reached <= limit && failed(dropNeedless()))

@@ -102,8 +102,12 @@ FailureOr<Trial> schedule::carryOut(const Choices &choices,
                                                       : function)))
       return failure();
   trial.shared->finish();
-  trial.planner =
-      std::make_unique<MemoryPlanner>(trial.function, *trial.shared);
+  // The copy stands beside the original until one of them goes.
+  trial.function.setSymName((original.getSymName() + ".trial").str());
+  trial.symbols =
+      std::make_unique<SymbolTable>(original->getParentOfType<ModuleOp>());
+  trial.planner = std::make_unique<MemoryPlanner>(trial.function, *trial.shared,
+                                                  *trial.symbols);
   if (failed(trial.planner->run()))
     return failure();
   trial.lifetimes = trial.planner->getLifetimes();

@@ -23,6 +23,7 @@ struct Trial {
   /// From the original.
   mlir::IRMapping mapping;
   std::unique_ptr<SharedLayout> shared = std::make_unique<SharedLayout>();
+  std::unique_ptr<mlir::SymbolTable> symbols;
   std::unique_ptr<MemoryPlanner> planner;
   llvm::SmallVector<Lifetime> lifetimes;
   int64_t arenaBytes = 0;
