@@ -9,7 +9,7 @@ dist.mesh @mesh ["data" = 2]
 // CHECK: [[W:%.*]] = plan.buffer {{ *}}persistent "w" role <parameter> offset 0 {train.decayed}
 // CHECK: [[X:%.*]] = plan.buffer {{ *}}input "x" role <input> offset 4096
 // CHECK: [[LR:%.*]] = plan.buffer {{ *}}scalar "lr" role <hyperparameter> offset 6144
-// CHECK: [[LOSS:%.*]] = plan.buffer {{ *}}scalar "loss" role <metric> offset 6208
+// CHECK: [[LOSS:%.*]] = plan.buffer {{ *}}scalar "loss" role <metric> offset 6400
 // The collective starts behind its last input, in place; independent work goes before the wait.
 // CHECK: plan.launch @grad ins([[W]], [[X]] {{.*}} outs([[G:%.*]] : !plan.buffer<tensor<32x32xf32>>)
 // CHECK-NEXT: plan.collective_start {{ *}}all_reduce 0 reduction {{ *}}sum on @mesh ["data"] ins([[G]] {{.*}}) outs([[G]]
@@ -28,7 +28,7 @@ func.func @step(%w: tensor<32x32xf32> {train.role = #train.role<parameter>, trai
 
 // CHECK-LABEL: plan.program @eval entry "eval" role "all"
 // CHECK: [[X:%.*]] = plan.buffer {{ *}}input "x" role <input> offset 4096
-// CHECK: [[LOSS:%.*]] = plan.buffer {{ *}}scalar "loss" role <metric> offset 6208
+// CHECK: [[LOSS:%.*]] = plan.buffer {{ *}}scalar "loss" role <metric> offset 6400
 // CHECK: plan.launch @relu ins([[X]] {{.*}}) outs([[Y:%.*]] :
 // A value may take over the memory of one that dies.
 // CHECK-NEXT: plan.launch @relu ins([[Y]] {{.*}}) outs([[Y]] :

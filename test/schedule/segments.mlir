@@ -5,7 +5,7 @@ dist.mesh @mesh ["data" = 2]
 // Updates that are ready together are one launch; a bucket's members are neighbours; pieces of a join are written in place.
 // CHECK-LABEL: plan.program @step
 // CHECK-DAG: [[G:%.*]] = plan.buffer {{ *}}temporary offset [[#FIRST:]] : <tensor<20xf32>>
-// CHECK-DAG: [[H:%.*]] = plan.buffer {{ *}}temporary offset [[#FIRST+128]] : <tensor<8xf32>>
+// CHECK-DAG: [[H:%.*]] = plan.buffer {{ *}}temporary offset [[#FIRST+256]] : <tensor<8xf32>>
 // CHECK-DAG: [[JOINED:%.*]] = plan.buffer {{ *}}temporary offset [[#J:]] : <tensor<28xf32>>
 // CHECK-DAG: [[PIECE:%.*]] = plan.buffer {{ *}}temporary offset [[#J+80]] : <tensor<8xf32>>
 // CHECK: plan.collective_start {{.*}} ins([[G]], [[H]] :
