@@ -52,8 +52,12 @@ void emit::storeElements(GridFunction &grid, const LoopAnalysis &domain,
       Index place = domain.getResultIndex(e, result, index);
       elements.push_back({i, place, e.emit(result, place)});
     }
-  for (const Element &element : elements)
-    e.store(grid.results[element.result], element.value, element.index);
+  // Each result's lanes in one piece, so that they become one vector: results
+  // may overlap for all that LLVM knows, so it moves no store over another's.
+  for (unsigned i : which)
+    for (const Element &element : elements)
+      if (element.result == i)
+        e.store(grid.results[i], element.value, element.index);
 }
 
 llvm::SmallVector<Index> emit::splitRuns(ElementEmitter &e,
