@@ -285,6 +285,9 @@ static bool isPossible(const KernelParameterT &parameter,
   case ParameterKind::Scratch:
     return parameter.offset >= 0 && parameter.bytes >= 0;
   case ParameterKind::Int32:
+    return parameter.value >= INT32_MIN && parameter.value <= INT32_MAX;
+  case ParameterKind::Int64:
+  case ParameterKind::Float32:
   case ParameterKind::Null:
     return true;
   }

@@ -90,7 +90,13 @@ CudaParameters::resolve(uint32_t index,
       store(argument, scratch.address() + cuda::Address(parameter->offset));
       break;
     case ParameterKind::Int32:
+      store(argument, int32_t(parameter->value));
+      break;
+    case ParameterKind::Int64:
       store(argument, parameter->value);
+      break;
+    case ParameterKind::Float32:
+      store(argument, parameter->real);
       break;
     case ParameterKind::Null:
       store(argument, cuda::Address(0));

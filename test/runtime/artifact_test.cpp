@@ -249,6 +249,10 @@ TEST_CASE("parameters of kernels stay inside of what they name") {
           p.kind = ParameterKind::Scratch;
           p.offset = -1;
         }) == "P9");
+  CHECK(checkParameter([](Kernel &, Parameter &p) {
+          p.kind = ParameterKind::Int32;
+          p.value = int64_t(1) << 31;
+        }) == "P9");
   CHECK(checkParameter([](Kernel &kernel, Parameter &) {
           kernel.grid = 3;
           kernel.cluster = 2;

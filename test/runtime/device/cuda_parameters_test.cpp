@@ -54,12 +54,16 @@ TEST_CASE("pointers, numbers and nothing are passed as they are") {
   pointer.byte_offset = 24;
   plan.add(ParameterKind::Int32).value = -7;
   plan.add(ParameterKind::Null);
+  plan.add(ParameterKind::Int64).value = int64_t(-3) << 40;
+  plan.add(ParameterKind::Float32).real = 0.125f;
   auto made = CudaParameters::create(plan.plan, *machine.device);
   REQUIRE(made.ok());
   std::vector<cuda::Address> operands{1000, 2000};
   CHECK(read<cuda::Address>((*made->resolve(0, operands))[0]) == 2024);
   CHECK(read<int32_t>((*made->resolve(1, operands))[0]) == -7);
   CHECK(read<cuda::Address>((*made->resolve(2, operands))[0]) == 0);
+  CHECK(read<int64_t>((*made->resolve(3, operands))[0]) == int64_t(-3) << 40);
+  CHECK(read<float>((*made->resolve(4, operands))[0]) == 0.125f);
   CHECK(fakeGpu.copied.empty());
   CHECK(fakeGpu.cleared == 0);
 }
