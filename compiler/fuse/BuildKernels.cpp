@@ -141,6 +141,16 @@ plan::KernelOp fuse::buildUpdateKernel(Operation *op, Operands &operands) {
   return region.finish(inside, SmallVector<Value>(op->getResults())).kernel;
 }
 
+/// Copies what leads from the results of the anchor `op` to `value`.
+static void cloneViews(Operation *op, Value value, RegionBuilder &region) {
+  Operation *view = value.getDefiningOp();
+  if (view == op || region.mapping.contains(value))
+    return;
+  for (Value operand : view->getOperands())
+    cloneViews(op, operand, region);
+  region.clone(view);
+}
+
 BuiltKernel fuse::buildAnchorKernel(Operation *op, Operands &operands) {
   std::optional<plan::KernelKind> kind = plan::getAnchorKind(op);
   // Only these take strides; for the others, a contiguous part is a view
@@ -165,18 +175,15 @@ BuiltKernel fuse::buildAnchorKernel(Operation *op, Operands &operands) {
           region.clone(view);
     }
   }
-  Operation *anchor = region.clone(op);
-  SmallVector<Value> inside, results;
-  for (auto [result, copied] :
-       llvm::zip_equal(op->getResults(), anchor->getResults())) {
-    Value written = operands.getWritten(result), value = result;
-    while (value != written) {
-      Operation *view = *value.user_begin();
-      region.clone(view);
-      value = view->getResult(0);
-    }
+  region.clone(op);
+  SmallVector<Value> inside;
+  llvm::SetVector<Value> results; // several may be joined in one
+  for (Value result : op->getResults()) {
+    Value written = operands.getWritten(result);
+    if (!results.insert(written))
+      continue;
+    cloneViews(op, written, region);
     inside.push_back(region.mapping.lookup(written));
-    results.push_back(written);
   }
-  return region.finish(inside, results);
+  return region.finish(inside, results.getArrayRef());
 }

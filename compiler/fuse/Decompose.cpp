@@ -1,6 +1,7 @@
 //===- Decompose.cpp - Composite operations become primitive ones ---------===//
 #include "compiler/fuse/Collectives.h"
 #include "compiler/fuse/Passes.h"
+#include "dialects/plan/AttentionForm.h"
 #include "dialects/plan/StridedView.h"
 #include "dialects/train/DecompositionUtils.h"
 #include "llvm/ADT/STLExtras.h"
@@ -16,9 +17,11 @@ using namespace lockstep;
 
 /// Composites that are kernels of their own, or are handled by a later pass of
 /// the stage.
-static bool staysWhole(Operation *op, bool attention) {
+static bool staysWhole(Operation *op, fuse::AttentionKernels attention) {
   if (isa<train::AttentionOp, train::AttentionGradientOp>(op))
-    return !attention;
+    return attention == fuse::AttentionKernels::Library ||
+           (attention == fuse::AttentionKernels::Tiles &&
+            plan::suitsAttentionTiles(op));
   return isa<train::SgdOp, train::AdamOp, train::GlobalNormOp>(op);
 }
 
@@ -109,7 +112,7 @@ static void gatherContracted(train::DotGeneralOp dot) {
 
 /// What the composite was made of may itself be composite or in need of a turn,
 /// so the walk repeats until nothing changes.
-static bool decomposeOnce(ModuleOp module, bool attention) {
+static bool decomposeOnce(ModuleOp module, fuse::AttentionKernels attention) {
   SmallVector<Operation *> work;
   module.walk([&](Operation *op) {
     bool turns =

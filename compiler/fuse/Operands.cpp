@@ -1,6 +1,7 @@
 //===- Operands.cpp - Where the operands of kernels come from -------------===//
 #include "compiler/fuse/Operands.h"
 #include "dialects/dist/Dist.h"
+#include "dialects/plan/AttentionForm.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -107,14 +108,32 @@ void Operands::foldDot(train::DotGeneralOp dot,
   }
 }
 
-void Operands::foldOperands(Operation *op) {
-  auto contiguous = [](const plan::StridedView &view) {
+/// Attention with kernels of tensor cores; the library's is of f32.
+static bool isTileAttention(Operation *op) {
+  return isa<train::AttentionOp, train::AttentionGradientOp>(op) &&
+         getElementTypeOrSelf(op->getResult(0).getType()).isBF16();
+}
+
+/// Saved row statistics and masks have no innermost dimension of their own.
+static bool isRowOperand(Operation *op, Value value) {
+  if (auto attention = dyn_cast<train::AttentionOp>(op))
+    return value == attention.getMask();
+  auto gradient = cast<train::AttentionGradientOp>(op);
+  return value == gradient.getMask() || value == gradient.getLse();
+}
+
+/// Whether the kernel of anchor `op` (not a product) reads an operand that lies
+/// so.
+static bool canRead(Operation *op, Value value, const plan::StridedView &view) {
+  if (!isa<train::AttentionOp, train::AttentionGradientOp>(op))
     return view.isContiguous();
-  };
-  auto rows = [](const plan::StridedView &view) {
-    return plan::hasUnitInnermostStride(view);
-  };
-  auto any = [](const plan::StridedView &) { return true; };
+  if (isRowOperand(op, value))
+    return !isTileAttention(op) || (view.isContiguous() && view.offset == 0);
+  return isTileAttention(op) ? plan::suitsAttentionTiles(view)
+                             : plan::hasUnitInnermostStride(view);
+}
+
+void Operands::foldOperands(Operation *op) {
   SmallVector<FoldedOperand, 2> &operands = folded[op];
   if (auto dot = dyn_cast<train::DotGeneralOp>(op)) {
     foldDot(dot, operands);
@@ -124,26 +143,22 @@ void Operands::foldOperands(Operation *op) {
     if (op->getNumRegions())
       getUsedValuesDefinedAbove(op->getRegions(), captured);
     values.append(captured.begin(), captured.end());
-    for (Value value : values) {
-      bool strided = isa<train::AttentionOp, train::AttentionGradientOp>(op);
-      // Saved row statistics and masks have no innermost dimension of their
-      // own.
-      bool isRows = false;
-      if (auto attention = dyn_cast<train::AttentionOp>(op))
-        isRows = value == attention.getMask();
-      if (auto gradient = dyn_cast<train::AttentionGradientOp>(op))
-        isRows = value == gradient.getMask() || value == gradient.getLse();
-      if (strided && isRows)
-        operands.push_back(foldViews(value, any));
-      else if (strided)
-        operands.push_back(foldViews(value, rows));
-      else
-        operands.push_back(foldViews(value, contiguous));
-    }
+    for (Value value : values)
+      operands.push_back(foldViews(value, [&](const plan::StridedView &view) {
+        return canRead(op, value, view);
+      }));
   }
   for (auto [index, operand] : llvm::enumerate(operands))
     if (!takesConstant(op, index))
       required.insert(operand.root);
+}
+
+/// Whether the attention kernel of `op` writes a result that lies so.
+static bool canWrite(Operation *op, const plan::StridedView &view) {
+  if (!isTileAttention(op))
+    return plan::hasUnitInnermostStride(view);
+  bool isRows = view.shape.size() == 3; // lse
+  return isRows ? view.isContiguous() : plan::suitsAttentionTiles(view);
 }
 
 /// Absorbs the views behind `result` up to its last transpose, if the library
@@ -176,11 +191,36 @@ void Operands::absorbResult(Operation *op, Value result) {
     if (!after || (before && after->batch.size() > before->batch.size()) ||
         (after->cRow != 1 && after->cColumn != 1))
       return;
-  } else if (!plan::hasUnitInnermostStride(*view)) {
+  } else if (!canWrite(op, *view)) {
     return;
   }
   absorbed.insert(chain.begin(), chain.end());
   written[result] = chain.back()->getResult(0);
+}
+
+/// Absorbs a concatenation of exactly the results, behind views: gradients of
+/// the parts of one projection.
+bool Operands::absorbJoined(Operation *op) {
+  llvm::SetVector<Operation *> views;
+  Operation *joined = nullptr;
+  for (Value result : op->getResults()) {
+    plan::ResultViews found = plan::getResultViews(result);
+    if (!found.part || (joined && found.part->getOwner() != joined))
+      return false;
+    joined = found.part->getOwner();
+    views.insert(found.chain.begin(), found.chain.end());
+    std::optional<plan::StridedView> view = plan::foldResultViews(result);
+    if (!view || !canWrite(op, *view))
+      return false;
+  }
+  if (joined->getNumOperands() != op->getNumResults() ||
+      joined->getBlock() != &block)
+    return false;
+  absorbed.insert(views.begin(), views.end());
+  absorbed.insert(joined);
+  for (Value result : op->getResults())
+    written[result] = joined->getResult(0);
+  return true;
 }
 
 //===----------------------------------------------------------------------===//
@@ -225,6 +265,8 @@ Operands::Operands(Block &block) : block(block) {
   for (Operation &op : block) {
     if (isBoundary(&op) || isAnchor(&op))
       foldOperands(&op);
+    if (isa<train::AttentionGradientOp>(op) && absorbJoined(&op))
+      continue;
     if (isa<train::DotGeneralOp, train::AttentionOp,
             train::AttentionGradientOp>(op))
       for (Value result : op.getResults())

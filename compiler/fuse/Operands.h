@@ -73,6 +73,7 @@ private:
   void foldDot(train::DotGeneralOp dot,
                llvm::SmallVectorImpl<FoldedOperand> &operands);
   void absorbResult(mlir::Operation *op, mlir::Value result);
+  bool absorbJoined(mlir::Operation *op);
   bool classifySoft(mlir::Operation *op);
 
   mlir::Block &block;

@@ -9,6 +9,13 @@
 
 namespace lockstep::fuse {
 
+/// The attention that a target has kernels of.
+enum class AttentionKernels {
+  Library, ///< all
+  Tiles,   ///< what plan::suitsAttentionTiles takes
+  None,
+};
+
 #define GEN_PASS_DECL
 #include "compiler/fuse/FusePasses.h.inc"
 
@@ -19,12 +26,17 @@ namespace lockstep::fuse {
 struct FusePipelineOptions : mlir::PassPipelineOptions<FusePipelineOptions> {
   Option<bool> gpu{
       *this, "gpu",
-      llvm::cl::desc("For GPUs: attention is made of products and softmax, "
-                     "tall column sums are cut to keep all processors busy"),
+      llvm::cl::desc("For GPUs: products stay narrow, tall column sums are cut "
+                     "to keep all processors busy, attention without a kernel "
+                     "becomes products and softmax"),
       llvm::cl::init(false)};
   Option<bool> epilogues{
       *this, "epilogues",
       llvm::cl::desc("Kernels of bf16 products do pointwise work, too"),
+      llvm::cl::init(false)};
+  Option<bool> tileAttention{
+      *this, "tile-attention",
+      llvm::cl::desc("For GPUs: there are kernels of bf16 attention"),
       llvm::cl::init(false)};
 };
 

@@ -8,14 +8,18 @@ def FuseDecomposePass : Pass<"lockstep-fuse-decompose", "::mlir::ModuleOp"> {
   let summary = "Replaces composite operations that have no kernel of their own by primitive ones";
   let description = [{
     Norms, softmax, losses, embeddings become pointwise operations, broadcasts, reduces, gathers and scatters, which later passes group into
-    loop kernels. What has a library kernel or a kernel kind stays: attention and its gradient (unless `attention` says otherwise), sgd, adam,
+    loop kernels. What has a library kernel or a kernel kind stays: attention and its gradient (as `attention` says), sgd, adam,
     global_norm.
     Sorts, cumulative operations and arg_reduce are turned to the last dimension. `dist.local_slice` becomes a gather by
     `dist.coordinate`; collectives along an inner dimension, and all_to_all, become such along the leading one, which is what the runtime does, and
     transposes. Examples: test/fuse/decompose.mlir, test/fuse/collectives.mlir.
   }];
   let dependentDialects = ["::lockstep::train::TrainDialect", "::lockstep::dist::DistDialect"];
-  let options = [Option<"attention", "attention", "bool", "false", "Attention becomes products and softmax, for targets that have no kernel of it">];
+  let options = [Option<"attention", "attention", "::lockstep::fuse::AttentionKernels", "::lockstep::fuse::AttentionKernels::Library", "Which attention the target has kernels of; other becomes products and softmax",
+                        [{::llvm::cl::values(
+                          clEnumValN(::lockstep::fuse::AttentionKernels::Library, "library", "All"),
+                          clEnumValN(::lockstep::fuse::AttentionKernels::Tiles, "tiles", "What suits the generated kernels (AttentionForm.h)"),
+                          clEnumValN(::lockstep::fuse::AttentionKernels::None, "none", "None"))}]>];
 }
 
 def FuseWidenProductsPass : Pass<"lockstep-fuse-widen-products", "::mlir::ModuleOp"> {
@@ -25,7 +29,19 @@ def FuseWidenProductsPass : Pass<"lockstep-fuse-widen-products", "::mlir::Module
     that of the narrow operation. Example: test/fuse/widen-products.mlir.
   }];
   let dependentDialects = ["::lockstep::train::TrainDialect"];
-  let options = [Option<"dots", "dots", "bool", "true", "Matrix products as well, besides convolutions and attention">];
+  let options = [Option<"dots", "dots", "bool", "true", "Matrix products as well, besides convolutions and attention">,
+                 Option<"attention", "keep-attention", "bool", "false", "Not attention that suits the generated kernels (AttentionForm.h)">];
+}
+
+def FusePadClassesPass : Pass<"lockstep-fuse-pad-classes", "::mlir::ModuleOp"> {
+  let summary = "Pads the classes of bf16 logits so that tensor copies can move their rows";
+  let description = [{
+    Where cross-entropy without smoothing follows from a bf16 product (with a bias or without), the classes become a multiple of `multiple`: the weight gets
+    zeros, the bias minus infinity, which leaves loss and gradients what they are. The products that take or give the gradient of the logits keep
+    the padded size, and only the gradients of weight and bias are cut. Example: test/fuse/pad-classes.mlir.
+  }];
+  let dependentDialects = ["::lockstep::train::TrainDialect"];
+  let options = [Option<"multiple", "multiple", "int64_t", "8", "Elements of 16 bytes">];
 }
 
 def FuseSplitReductionsPass : Pass<"lockstep-fuse-split-reductions", "::mlir::ModuleOp"> {

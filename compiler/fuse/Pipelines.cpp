@@ -13,11 +13,18 @@ static constexpr int64_t kColumnBlocks = 264;
 
 void fuse::buildFusePipeline(OpPassManager &manager,
                              const FusePipelineOptions &options) {
+  if (options.epilogues) {
+    manager.addPass(createFusePadClassesPass());
+    manager.addPass(createCSEPass());
+  }
   FuseWidenProductsPassOptions widen;
   widen.dots = !options.gpu;
+  widen.attention = options.tileAttention;
   manager.addPass(createFuseWidenProductsPass(widen));
   FuseDecomposePassOptions decompose;
-  decompose.attention = options.gpu;
+  if (options.gpu)
+    decompose.attention = options.tileAttention ? AttentionKernels::Tiles
+                                                : AttentionKernels::None;
   manager.addPass(createFuseDecomposePass(decompose));
   FuseSplitReductionsPassOptions split;
   split.columnBlocks = options.gpu ? kColumnBlocks : 0;

@@ -1,5 +1,6 @@
 //===- WidenProducts.cpp - Narrow products in f32 -------------------------===//
 #include "compiler/fuse/Passes.h"
+#include "dialects/plan/AttentionForm.h"
 #include "dialects/train/DecompositionUtils.h"
 #include "dialects/train/Train.h"
 
@@ -47,7 +48,8 @@ struct FuseWidenProducts
               train::ConvolutionFilterGradientOp, train::AttentionOp,
               train::AttentionGradientOp>(op) ||
           (dots && isa<train::DotGeneralOp>(op));
-      if (isProduct && llvm::any_of(op->getOperands(), isNarrow))
+      bool hasKernel = attention && plan::suitsAttentionTiles(op);
+      if (isProduct && !hasKernel && llvm::any_of(op->getOperands(), isNarrow))
         widen(op);
     });
   }

@@ -112,24 +112,24 @@ std::optional<StridedView> plan::foldOperandViews(Value value) {
   return view;
 }
 
-std::optional<StridedView> plan::foldResultViews(Value result) {
-  llvm::SmallVector<Operation *> chain;
-  Value last = result;
-  while (last.hasOneUse()) {
-    Operation *user = *last.user_begin();
-    if (!isa<train::ReshapeOp, train::TransposeOp>(user))
-      break;
-    chain.push_back(user);
-    last = user->getResult(0);
-  }
-  if (chain.empty())
-    return getContiguousView(result);
-  return invertViews(chain);
+/// Where an operand of a concatenation lies in the result's buffer.
+static StridedView getPartView(OpOperand &part) {
+  auto concatenate = cast<train::ConcatenateOp>(part.getOwner());
+  StridedView view = getContiguousView(concatenate.getResult());
+  int64_t dimension = concatenate.getDimension();
+  for (Value before :
+       concatenate.getOperands().take_front(part.getOperandNumber()))
+    view.offset += view.strides[dimension] *
+                   cast<RankedTensorType>(before.getType()).getDimSize(dimension);
+  view.shape = llvm::to_vector(
+      cast<RankedTensorType>(part.get().getType()).getShape());
+  return view;
 }
 
-std::optional<StridedView>
-plan::invertViews(llvm::ArrayRef<Operation *> views) {
-  StridedView view = getContiguousView(views.back()->getResult(0));
+/// Where the elements of the first operand of `views` lie, if those of the last
+/// result lie as `view` says.
+static std::optional<StridedView>
+invertViews(llvm::ArrayRef<Operation *> views, StridedView view) {
   for (Operation *op : llvm::reverse(views)) {
     auto shape = llvm::to_vector(
         cast<RankedTensorType>(op->getOperand(0).getType()).getShape());
@@ -147,6 +147,38 @@ plan::invertViews(llvm::ArrayRef<Operation *> views) {
     view.strides = strides;
   }
   return view;
+}
+
+std::optional<StridedView>
+plan::invertViews(llvm::ArrayRef<Operation *> views) {
+  return ::invertViews(views, getContiguousView(views.back()->getResult(0)));
+}
+
+ResultViews plan::getResultViews(Value result) {
+  ResultViews views;
+  Value last = result;
+  while (last.hasOneUse()) {
+    OpOperand &use = *last.use_begin();
+    Operation *user = use.getOwner();
+    if (isa<train::ConcatenateOp>(user)) {
+      views.part = &use;
+      break;
+    }
+    if (!isa<train::ReshapeOp, train::TransposeOp>(user))
+      break;
+    views.chain.push_back(user);
+    last = user->getResult(0);
+  }
+  return views;
+}
+
+std::optional<StridedView> plan::foldResultViews(Value result) {
+  ResultViews views = getResultViews(result);
+  if (views.part)
+    return ::invertViews(views.chain, getPartView(*views.part));
+  if (views.chain.empty())
+    return getContiguousView(result);
+  return invertViews(views.chain);
 }
 
 namespace {

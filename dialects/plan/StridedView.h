@@ -36,9 +36,18 @@ std::optional<StridedView> applyView(mlir::Operation *view,
 /// defines; nothing where the whole chain cannot be folded.
 std::optional<StridedView> foldOperandViews(mlir::Value value);
 
-/// Where the elements of `result` (of an anchor) lie in the buffer of a value
-/// that follows from it by reshapes and transposes, each the only use of the
-/// one before; `base` is the last of them. Nothing where strides cannot say it.
+/// What follows from the result of an anchor by reshapes and transposes, each
+/// the only use of the one before, up to the operand of a concatenation that
+/// the last of them may be.
+struct ResultViews {
+  llvm::SmallVector<mlir::Operation *> chain;
+  mlir::OpOperand *part = nullptr;
+};
+ResultViews getResultViews(mlir::Value result);
+
+/// Where the elements of `result` (of an anchor) lie in the buffer of the last
+/// value of getResultViews, which is `base`. Nothing where strides cannot say
+/// it.
 std::optional<StridedView> foldResultViews(mlir::Value result);
 
 /// The same for a chain of reshapes and transposes, in the order of

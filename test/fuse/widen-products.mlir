@@ -1,5 +1,6 @@
 // RUN: lockstep-opt %s --lockstep-fuse-widen-products | FileCheck %s
 // RUN: lockstep-opt %s --lockstep-fuse-widen-products=dots=false | FileCheck %s --check-prefix=GPU
+// RUN: lockstep-opt %s --lockstep-fuse-widen-products="dots=false keep-attention=true" | FileCheck %s --check-prefix=TILES
 
 // CHECK-LABEL: func.func @dot
 // CHECK: [[A:%.*]] = train.convert %arg0 : tensor<8x4xbf16> -> tensor<8x4xf32>
@@ -19,6 +20,9 @@ func.func @dot(%a: tensor<8x4xbf16>, %b: tensor<4x2xbf16>) -> tensor<8x2xbf16> {
 // CHECK: [[O:%.*]], [[L:%.*]] = train.attention {{.*}} -> (tensor<1x2x4x8xf32>, tensor<1x2x4xf32>)
 // CHECK: [[R:%.*]] = train.convert [[O]] : tensor<1x2x4x8xf32> -> tensor<1x2x4x8xbf16>
 // CHECK: return [[R]], [[L]]
+// TILES-LABEL: func.func @attention
+// TILES-NEXT: train.attention {{.*}} -> (tensor<1x2x4x8xbf16>, tensor<1x2x4xf32>)
+// TILES-NEXT: return
 // GPU-LABEL: func.func @attention
 // GPU: train.attention {{.*}} -> (tensor<1x2x4x8xf32>, tensor<1x2x4xf32>)
 func.func @attention(%q: tensor<1x2x4x8xbf16>) -> (tensor<1x2x4x8xbf16>, tensor<1x2x4xf32>) {
