@@ -24,6 +24,7 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Remark/RemarkStreamer.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/Path.h"
@@ -38,7 +39,7 @@ class Compilation {
 public:
   explicit Compilation(const CompileOptions &options)
       : options(options), context(makeRegistry()), diagnostics(context),
-        target(emit::Target::create(options.target)) {}
+        target(emit::Target::create(options.target, {options.deterministic})) {}
 
   Status run();
 
@@ -211,6 +212,7 @@ void Compilation::addPasses(Phase phase, PassManager &manager) const {
     fuse::FusePipelineOptions fusion;
     fusion.gpu = target->isGpu();
     fusion.epilogues = target->hasProductEpilogues();
+    fusion.tileAttention = target->hasTileAttention();
     fuse::buildFusePipeline(manager, fusion);
     break;
   }
@@ -305,6 +307,9 @@ static void printSummary(const artifact::PlanT &plan,
                << llvm::format("%.1f", s.peak_bytes / 1048576.0)
                << " MiB per rank\n";
   printRecompute(summary);
+  if (!s.varying_kernels.empty())
+    llvm::outs() << "not the same bits in every run, without --deterministic: "
+                 << llvm::join(s.varying_kernels, ", ") << "\n";
   for (const std::string &note : notes)
     llvm::outs() << note << "\n";
 }
@@ -317,6 +322,7 @@ Status Compilation::emit() {
   emitOptions.loss = options.loss;
   emitOptions.optimizer = options.optimizer;
   emitOptions.ranks = options.ranks;
+  emitOptions.deterministic = options.deterministic;
   artifact::PlanT plan;
   schedule::ScheduleSummary summary =
       schedule::summarize(*module, train::kStepName);

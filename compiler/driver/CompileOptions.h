@@ -71,6 +71,7 @@ struct CompileOptions {
   std::vector<std::string> whole;   ///< inputs that are whole on every rank
   std::string precision = "f32";    ///< or bf16-mixed
   int64_t memoryLimit = 0;          ///< bytes per rank; 0: none
+  bool deterministic = false; ///< only kernels of the same bits in every run
 
   // Stages and reports
   std::optional<Phase> from; ///< none: from the exported graph

@@ -17,7 +17,8 @@ public:
   ArtifactEmitter(ModuleOp module, const EmitOptions &options,
                   const WeightStore &weights)
       : module(module), options(options), weights(weights), symbols(module),
-        writer(LOCKSTEP_VERSION), target(Target::create(options.target)) {}
+        writer(LOCKSTEP_VERSION),
+        target(Target::create(options.target, {options.deterministic})) {}
 
   LogicalResult run(const std::string &path);
   artifact::PlanT plan;
@@ -30,6 +31,7 @@ private:
   Alignments findAlignments();
   uint32_t addTable(plan::KernelOp kernel,
                     std::unique_ptr<artifact::KernelT> table);
+  void addParts(GeneratedKernel &kernel);
 
   ModuleOp module;
   const EmitOptions &options;
@@ -39,6 +41,8 @@ private:
   std::unique_ptr<Target> target;
   KernelEntries entries;
   SmallVector<GeneratedKernel> generated;
+  /// Names of kernels whose rounding may change from run to run.
+  std::vector<std::string> varying;
 };
 
 } // namespace
@@ -144,6 +148,39 @@ ArtifactEmitter::Alignments ArtifactEmitter::findAlignments() {
   return alignments;
 }
 
+static void setCode(const std::string &symbol, const KernelShape &shape,
+                    KernelLaunch launch, artifact::KernelT &table) {
+  table.symbol = symbol;
+  table.grain = shape.grain;
+  table.threads = shape.threads;
+  table.shared_bytes = shape.sharedBytes;
+  table.items_per_block = shape.itemsPerBlock;
+  table.segmented = shape.segmented;
+  table.parameters = std::move(launch.parameters);
+  table.constants = std::move(launch.constants);
+  table.grid = launch.grid;
+  table.cluster = launch.cluster;
+  table.overlap = launch.overlap;
+}
+
+/// The first part takes the kernel's place in the table, the others are added.
+void ArtifactEmitter::addParts(GeneratedKernel &kernel) {
+  KernelEntry &entry = entries[kernel.kernel.getSymNameAttr()];
+  for (auto [i, part] : llvm::enumerate(kernel.parts)) {
+    uint32_t index = entry.index;
+    if (i > 0) {
+      index = addTable(kernel.kernel, std::make_unique<artifact::KernelT>());
+      entry.further.push_back(index);
+    }
+    artifact::KernelT &table = *plan.kernels[index];
+    if (kernel.parts.size() > 1)
+      table.name += "." + part.label;
+    table.flops = part.flops;
+    table.bytes = part.bytes;
+    setCode(part.symbol, part.shape, std::move(part.launch), table);
+  }
+}
+
 LogicalResult ArtifactEmitter::compileGenerated() {
   if (generated.empty())
     return success();
@@ -154,20 +191,16 @@ LogicalResult ArtifactEmitter::compileGenerated() {
   writer.addCode(target->getName().str(), std::move(object));
   for (GeneratedKernel &kernel : generated) {
     plan::KernelOp op = kernel.kernel;
+    if (kernel.varies)
+      varying.push_back(op.getSymName().str());
+    if (!kernel.parts.empty()) {
+      addParts(kernel);
+      continue;
+    }
     KernelEntry &entry = entries[op.getSymNameAttr()];
     entry.workItems = kernel.shape.workItems;
-    artifact::KernelT &table = *plan.kernels[entry.index];
-    table.grain = kernel.shape.grain;
-    table.threads = kernel.shape.threads;
-    table.shared_bytes = kernel.shape.sharedBytes;
-    table.items_per_block = kernel.shape.itemsPerBlock;
-    table.segmented = kernel.shape.segmented;
-    table.symbol = kernel.symbol;
-    table.parameters = std::move(kernel.launch.parameters);
-    table.constants = std::move(kernel.launch.constants);
-    table.grid = kernel.launch.grid;
-    table.cluster = kernel.launch.cluster;
-    table.overlap = kernel.launch.overlap;
+    setCode(kernel.symbol, kernel.shape, std::move(kernel.launch),
+            *plan.kernels[entry.index]);
   }
   return success();
 }
@@ -189,6 +222,7 @@ LogicalResult ArtifactEmitter::run(const std::string &path) {
   plan.communicators = tables.getCommunicators().take();
   if (failed(addRecipe(module, options, plan)))
     return failure();
+  plan.summary->varying_kernels = std::move(varying);
   if (std::string tool = target->getToolVersion(); !tool.empty())
     plan.options.push_back(tool);
   Status written = writer.write(plan, path);

@@ -19,6 +19,8 @@ struct EmitOptions {
   std::string loss = "cross_entropy", optimizer = "sgd";
   uint64_t seed = 0;
   int64_t ranks = 1;
+  /// Only kernels that give the same bits in every run.
+  bool deterministic = false;
   /// Flags that shaped the plan, for the header of the log.
   std::vector<std::string> flags;
 };

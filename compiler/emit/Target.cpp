@@ -7,8 +7,9 @@
 using namespace lockstep;
 using namespace lockstep::emit;
 
-std::unique_ptr<Target> Target::create(llvm::StringRef name) {
+std::unique_ptr<Target> Target::create(llvm::StringRef name,
+                                       const TargetOptions &options) {
   if (isPtxChip(name))
-    return std::make_unique<NvptxTarget>(name);
+    return std::make_unique<NvptxTarget>(name, options);
   return X86Target::create(name);
 }

@@ -10,9 +10,19 @@
 
 namespace lockstep::emit {
 
+/// One of the launches that a kernel takes where one does not do.
+struct KernelPart {
+  /// What it does, for the part's name.
+  std::string label;
+  std::string symbol;
+  KernelShape shape;
+  KernelLaunch launch;
+  double flops = 0, bytes = 0;
+};
+
 /// A kernel to generate. `symbol` must be unique among the kernels of one
 /// object; compile may replace it by one that kernels of equal code share.
-/// `shape` and `launch` are what compile found.
+/// The others are what compile found.
 struct GeneratedKernel {
   plan::KernelOp kernel;
   std::string symbol;
@@ -21,6 +31,16 @@ struct GeneratedKernel {
   /// arguments, then results. Empty: of its element's size.
   llvm::SmallVector<int64_t> alignments;
   KernelLaunch launch = {};
+  /// If there are any: the launches, in order, in the place of symbol, shape
+  /// and launch. All take the kernel's operands.
+  std::vector<KernelPart> parts = {};
+  /// Whether the results' rounding may change from run to run.
+  bool varies = false;
+};
+
+struct TargetOptions {
+  /// Only kernels that give the same bits in every run.
+  bool deterministic = false;
 };
 
 /// Turns generated kernels into the code section of an artifact.
@@ -30,7 +50,8 @@ public:
 
   /// The target of this name: x86-64-v3, x86-64-v4, native (the higher of these
   /// that this machine has), sm_80, sm_90a, sm_100a; null for another name.
-  static std::unique_ptr<Target> create(llvm::StringRef name);
+  static std::unique_ptr<Target> create(llvm::StringRef name,
+                                        const TargetOptions &options = {});
 
   /// Name of the code section: the instruction set that the code needs. Known
   /// after compile.
@@ -39,6 +60,8 @@ public:
   virtual bool isGpu() const { return false; }
   /// Whether kernels of bf16 products do what plan::foldProduct takes.
   virtual bool hasProductEpilogues() const { return false; }
+  /// Whether there are kernels of what plan::suitsAttentionTiles takes.
+  virtual bool hasTileAttention() const { return false; }
   /// True for kinds of kernels that the runtime's library computes on the
   /// target; the others are generated.
   virtual bool hasLibrary(plan::KernelKind kind) const = 0;

@@ -2,7 +2,9 @@
 #include "compiler/emit/Target.h"
 #include "compiler/emit/library/LibraryKernels.h"
 #include "compiler/reference/Interpreter.h"
+#include "dialects/train/DecompositionUtils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/IRMapping.h"
 #include "runtime/device/host/code_object.h"
 #include <cmath>
 #include <cstring>
@@ -153,6 +155,70 @@ static bool isNarrowProduct(plan::KernelOp kernel) {
   return element.isBF16() || element.isF16();
 }
 
+/// The value that a chain of turns and reshapes begins with, from the one that
+/// it ends in.
+static Value undoViews(train::TensorBuilder &b, Value chain, Value last) {
+  Operation *op = chain.getDefiningOp();
+  if (!op)
+    return last;
+  if (auto transpose = dyn_cast<train::TransposeOp>(op)) {
+    SmallVector<int64_t> inverse(transpose.getPermutation().size());
+    for (auto [i, dim] : llvm::enumerate(transpose.getPermutation()))
+      inverse[dim] = i;
+    last = b.transpose(last, inverse);
+  } else {
+    last = b.reshape(last, train::getShape(op->getOperand(0)));
+  }
+  return undoViews(b, op->getOperand(0), last);
+}
+
+static unsigned findArgument(Value chain) {
+  while (Operation *op = chain.getDefiningOp())
+    chain = op->getOperand(0);
+  return cast<BlockArgument>(chain).getArgNumber();
+}
+
+/// A gradient of attention reads what the forward pass has saved: puts it in
+/// the place of those arguments.
+static LogicalResult saveForward(plan::KernelOp kernel,
+                                 train::AttentionGradientOp gradient,
+                                 ModuleOp module,
+                                 SmallVectorImpl<HostTensor> &arguments) {
+  OpBuilder builder(module.getContext());
+  builder.setInsertionPointToEnd(module.getBody());
+  auto function = func::FuncOp::create(
+      builder, kernel.getLoc(), "save_forward",
+      builder.getFunctionType(kernel.getArgumentTypes(), {}));
+  builder.setInsertionPointToStart(function.addEntryBlock());
+  IRMapping mapping;
+  mapping.map(kernel.getBlock().getArguments(), function.getArguments());
+  for (Operation &op : kernel.getBlock()) {
+    if (&op == gradient)
+      break;
+    builder.clone(op, mapping);
+  }
+  train::TensorBuilder b(builder, kernel.getLoc());
+  auto forward = train::AttentionOp::create(
+      builder, kernel.getLoc(),
+      TypeRange{gradient.getOutput().getType(), gradient.getLse().getType()},
+      mapping.lookup(gradient.getQuery()), mapping.lookup(gradient.getKey()),
+      mapping.lookup(gradient.getValue()),
+      mapping.lookupOrDefault(gradient.getMask()), gradient.getScaleAttr(),
+      gradient.getCausalAttr(), gradient.getWindowAttr());
+  Value saved[] = {undoViews(b, gradient.getOutput(), forward.getResult()),
+                   undoViews(b, gradient.getLse(), forward.getLse())};
+  func::ReturnOp::create(builder, kernel.getLoc(), saved);
+  function.setFunctionType(builder.getFunctionType(
+      kernel.getArgumentTypes(), ValueRange(saved).getTypes()));
+  FailureOr<SmallVector<HostTensor>> values = interpret(function, arguments);
+  function.erase();
+  if (failed(values))
+    return failure();
+  arguments[findArgument(gradient.getOutput())] = (*values)[0].expand();
+  arguments[findArgument(gradient.getLse())] = (*values)[1].expand();
+  return success();
+}
+
 FailureOr<test::KernelCase> test::drawKernelCase(plan::KernelOp kernel,
                                                  ModuleOp module,
                                                  int64_t integersBelow,
@@ -169,6 +235,11 @@ FailureOr<test::KernelCase> test::drawKernelCase(plan::KernelOp kernel,
     drawn.arguments.push_back(
         drawTensor(cast<RankedTensorType>(type), integersBelow, random)
             .expand());
+  auto gradient =
+      dyn_cast_or_null<train::AttentionGradientOp>(kernel.getAnchor());
+  if (gradient &&
+      failed(saveForward(kernel, gradient, module, drawn.arguments)))
+    return failure();
   FailureOr<SmallVector<HostTensor>> results =
       interpret(caller, drawn.arguments);
   caller.erase();

@@ -131,7 +131,8 @@ static json::Object describeLaunch(const emit::KernelLaunch &launch) {
         {"swizzle", parameter->swizzle},
         {"offset", parameter->offset},
         {"bytes", parameter->bytes},
-        {"value", parameter->value}});
+        {"value", parameter->value},
+        {"real", parameter->real}});
   return json::Object{{"parameters", std::move(parameters)},
                       {"constants", llvm::toHex(launch.constants)},
                       {"grid", launch.grid}};
@@ -168,6 +169,15 @@ static FailureOr<json::Object> describe(const emit::GeneratedKernel &generated,
   entry["over"] = std::move(over);
   if (!generated.launch.parameters.empty())
     entry["launch"] = describeLaunch(generated.launch);
+  entry["varies"] = generated.varies;
+  json::Array parts;
+  for (const emit::KernelPart &part : generated.parts)
+    parts.push_back(json::Object{{"symbol", part.symbol},
+                                 {"threads", part.shape.threads},
+                                 {"shared_bytes", part.shape.sharedBytes},
+                                 {"launch", describeLaunch(part.launch)}});
+  if (!parts.empty())
+    entry["parts"] = std::move(parts);
   return entry;
 }
 

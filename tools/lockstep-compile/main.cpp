@@ -164,6 +164,9 @@ static void addClusterFlags(CLI::App &app, CompileOptions &o) {
                  "saved values again (suffixes KiB, MiB, GiB)")
       ->group(group)
       ->transform(CLI::AsSizeValue(false));
+  app.add_flag("--deterministic", o.deterministic,
+               "only kernels that give the same bits in every run")
+      ->group(group);
 }
 
 static void addStageFlags(CLI::App &app, CompileOptions &o, std::string &from,

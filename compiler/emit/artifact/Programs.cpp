@@ -179,6 +179,11 @@ LogicalResult ProgramTables::addLaunch(plan::LaunchOp launch,
     }
     table.segments.push_back(std::move(row));
   }
+  for (uint32_t index : kernel.further) {
+    artifact::LaunchT before(table);
+    table.kernel = index;
+    instructions.push_back(makeInstruction(std::move(before)));
+  }
   instructions.push_back(makeInstruction(std::move(table)));
   return success();
 }

@@ -22,6 +22,8 @@ namespace lockstep::emit {
 struct KernelEntry {
   /// Index in the plan's table of kernels.
   uint32_t index = 0;
+  /// Those of what is launched behind it, with the same operands.
+  llvm::SmallVector<uint32_t, 1> further;
   /// Work items of one segment; 0: one per element of the segment's first
   /// output (update kernels).
   int64_t workItems = 1;

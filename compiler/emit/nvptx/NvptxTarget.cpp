@@ -3,13 +3,13 @@
 // Kernels are lowered to PTX in groups, one module each, by as many threads as
 // there are cores; the groups depend on the kernels alone, so that the bytes do
 // not depend on the threads. The groups' texts make one PTX module, which ptxas
-// assembles. Products come first: each configuration of a GEMM kernel is a
-// module of its own, which the products of that configuration share.
+// assembles. Products and attention come first: each configuration of such a
+// kernel is a module of its own, which all launches of it share.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/emit/nvptx/NvptxTarget.h"
+#include "compiler/emit/nvptx/AttentionCalls.h"
 #include "compiler/emit/nvptx/GridFunction.h"
-#include "compiler/emit/nvptx/gemm/GemmKernel.h"
 #include "compiler/emit/nvptx/ptx/LowerToPtx.h"
 #include "compiler/emit/nvptx/ptx/Ptxas.h"
 #include "mlir/IR/Threading.h"
@@ -31,8 +31,9 @@ static int getMultiprocessors(llvm::StringRef chip) {
       .Default(148);
 }
 
-/// The GEMM kernels are written for wgmma.
+/// The kernels of products and attention are written for wgmma.
 bool NvptxTarget::hasProductEpilogues() const { return chip == "sm_90a"; }
+bool NvptxTarget::hasTileAttention() const { return chip == "sm_90a"; }
 
 std::optional<ProductKernel>
 NvptxTarget::planProduct(plan::KernelOp kernel,
@@ -40,6 +41,14 @@ NvptxTarget::planProduct(plan::KernelOp kernel,
   if (!hasProductEpilogues())
     return std::nullopt;
   return emit::planProduct(kernel, alignments, getMultiprocessors(chip));
+}
+
+std::optional<AttentionCalls>
+NvptxTarget::planAttention(plan::KernelOp kernel) const {
+  if (!hasTileAttention())
+    return std::nullopt;
+  return emit::planAttention(kernel, getMultiprocessors(chip),
+                             options.deterministic);
 }
 
 bool NvptxTarget::usesLibrary(plan::KernelOp kernel,
@@ -77,73 +86,44 @@ static llvm::StringRef dropHeader(llvm::StringRef ptx) {
   return ptx.drop_front(at + last.size());
 }
 
-namespace {
-/// The GEMM kernels of one object.
-class ProductCode {
-public:
-  explicit ProductCode(MLIRContext &context) : context(context) {}
-
-  void add(GeneratedKernel &kernel, ProductKernel product) {
-    configs.insert({gemm::printConfig(product.config), product.config});
-    scratch.include(product);
-    products.push_back({&kernel, std::move(product)});
-  }
-  size_t getCount() const { return configs.size(); }
-
-  FailureOr<std::string> lower(size_t index, llvm::StringRef chip) const {
-    OwningOpRef<ModuleOp> module(ModuleOp::create(UnknownLoc::get(&context)));
-    const gemm::GemmConfig &config = configs.begin()[index].second;
-    if (failed(gemm::buildGemmKernel(*module, config, getSymbol(index))))
-      return failure();
-    return lowerToPtx(*module, chip, PtxOptimization::None);
-  }
-
-  /// Symbols, shapes and launches, once all kernels are known.
-  void describe() const {
-    for (const auto &[kernel, product] : products) {
-      auto config = configs.find(gemm::printConfig(product.config));
-      kernel->symbol = getSymbol(config - configs.begin());
-      kernel->shape.threads = product.launch.threads;
-      kernel->shape.sharedBytes = product.launch.sharedBytes;
-      kernel->launch = describeLaunch(product, scratch);
+void NvptxTarget::addSharedKernels(
+    llvm::MutableArrayRef<GeneratedKernel> kernels, SharedCode &shared,
+    std::vector<GeneratedKernel *> &grids) const {
+  std::vector<std::pair<GeneratedKernel *, ProductKernel>> products;
+  std::vector<std::pair<GeneratedKernel *, AttentionCalls>> attentions;
+  ScratchLayout scratch;
+  for (GeneratedKernel &kernel : kernels) {
+    if (auto product = planProduct(kernel.kernel, kernel.alignments)) {
+      scratch.includeCounters(product->launch.counterBytes);
+      products.push_back({&kernel, std::move(*product)});
+    } else if (auto attention = planAttention(kernel.kernel)) {
+      attentions.push_back({&kernel, std::move(*attention)});
+    } else {
+      grids.push_back(&kernel);
     }
   }
-
-private:
-  static std::string getSymbol(size_t index) {
-    return "gemm_" + std::to_string(index);
-  }
-
-  MLIRContext &context;
-  llvm::MapVector<std::string, gemm::GemmConfig,
-                  std::map<std::string, unsigned>>
-      configs;
-  std::vector<std::pair<GeneratedKernel *, ProductKernel>> products;
-  ScratchLayout scratch;
-};
-} // namespace
+  for (auto &[kernel, product] : products)
+    addLaunch(product, scratch, shared, *kernel);
+  for (auto &[kernel, calls] : attentions)
+    addParts(calls, scratch, shared, *kernel);
+}
 
 LogicalResult
 NvptxTarget::compileToPtx(ModuleOp module,
                           llvm::MutableArrayRef<GeneratedKernel> kernels,
                           std::string &ptx) {
   loadPtxDialects(*module.getContext());
-  ProductCode products(*module.getContext());
+  SharedCode shared(*module.getContext());
   std::vector<GeneratedKernel *> grids;
-  for (GeneratedKernel &kernel : kernels) {
-    if (auto product = planProduct(kernel.kernel, kernel.alignments))
-      products.add(kernel, std::move(*product));
-    else
-      grids.push_back(&kernel);
-  }
-  size_t first = products.getCount();
+  addSharedKernels(kernels, shared, grids);
+  size_t first = shared.getCount();
   std::vector<std::string> texts(
       first + llvm::divideCeil(grids.size(), kKernelsPerGroup));
   LogicalResult result = failableParallelForEachN(
       module.getContext(), 0, texts.size(), [&](size_t i) -> LogicalResult {
         FailureOr<std::string> text =
             i < first
-                ? products.lower(i, chip)
+                ? shared.lower(i, chip)
                 : lowerGroup(llvm::ArrayRef(grids)
                                  .drop_front((i - first) * kKernelsPerGroup)
                                  .take_front(kKernelsPerGroup),
@@ -155,7 +135,6 @@ NvptxTarget::compileToPtx(ModuleOp module,
       });
   if (failed(result))
     return failure();
-  products.describe();
   for (auto [i, text] : llvm::enumerate(texts))
     ptx += i == 0 ? llvm::StringRef(text) : dropHeader(text);
   return success();

@@ -3,6 +3,7 @@
 #define LOCKSTEP_COMPILER_EMIT_NVPTX_NVPTXTARGET_H
 
 #include "compiler/emit/Target.h"
+#include "compiler/emit/nvptx/AttentionCalls.h"
 #include "compiler/emit/nvptx/ProductKernel.h"
 
 namespace lockstep::emit {
@@ -12,11 +13,13 @@ namespace lockstep::emit {
 /// artifact is loaded, if the user allows it.
 class NvptxTarget : public Target {
 public:
-  explicit NvptxTarget(llvm::StringRef chip) : chip(chip), section(chip) {}
+  explicit NvptxTarget(llvm::StringRef chip, const TargetOptions &options = {})
+      : chip(chip), section(chip), options(options) {}
 
   llvm::StringRef getName() const override { return section; }
   bool isGpu() const override { return true; }
   bool hasProductEpilogues() const override;
+  bool hasTileAttention() const override;
   bool hasLibrary(plan::KernelKind kind) const override;
   bool usesLibrary(plan::KernelOp kernel,
                    llvm::ArrayRef<int64_t> alignments) const override;
@@ -35,8 +38,16 @@ private:
   /// A product that a kernel of our own does; nothing for other kernels.
   std::optional<ProductKernel>
   planProduct(plan::KernelOp kernel, llvm::ArrayRef<int64_t> alignments) const;
+  /// Attention likewise.
+  std::optional<AttentionCalls> planAttention(plan::KernelOp kernel) const;
+  /// Gives products and attention their launches, adds their code to `shared`,
+  /// and leaves the others in `grids`.
+  void addSharedKernels(llvm::MutableArrayRef<GeneratedKernel> kernels,
+                        SharedCode &shared,
+                        std::vector<GeneratedKernel *> &grids) const;
 
   std::string chip, section;
+  TargetOptions options;
 };
 
 } // namespace lockstep::emit

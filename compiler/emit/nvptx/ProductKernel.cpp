@@ -1,6 +1,7 @@
 //===- ProductKernel.cpp - Products on the tensor cores -------------------===//
 #include "compiler/emit/nvptx/ProductKernel.h"
 #include "compiler/emit/nvptx/gemm/GemmChoice.h"
+#include "compiler/emit/nvptx/gemm/GemmKernel.h"
 #include "dialects/plan/ProductEpilogue.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cstring>
@@ -122,15 +123,6 @@ emit::planProduct(plan::KernelOp kernel, llvm::ArrayRef<int64_t> alignments,
 // Launches
 //===----------------------------------------------------------------------===//
 
-/// Where what need not be zero begins.
-static int64_t getWorkspaceOffset(const ScratchLayout &scratch) {
-  return llvm::alignTo(scratch.counterBytes, 1024);
-}
-
-void ScratchLayout::include(const ProductKernel &product) {
-  counterBytes = std::max(counterBytes, product.launch.counterBytes);
-}
-
 static const ProductKernel::Place &getPlace(const ProductKernel &product,
                                             gemm::GemmTensor tensor) {
   switch (tensor) {
@@ -146,17 +138,6 @@ static const ProductKernel::Place &getPlace(const ProductKernel &product,
     return product.bias;
   }
   llvm_unreachable("all tensors are handled");
-}
-
-static void describeMap(const gemm::TensorMapShape &map,
-                        artifact::KernelParameterT &parameter) {
-  parameter.kind = artifact::ParameterKind::TensorMap;
-  parameter.dtype =
-      map.elementBytes == 2 ? artifact::DType::BF16 : artifact::DType::F32;
-  parameter.dims = map.extents;
-  parameter.strides = map.byteStrides;
-  parameter.box = map.box;
-  parameter.swizzle = map.swizzleBytes;
 }
 
 static std::unique_ptr<artifact::KernelParameterT>
@@ -182,7 +163,7 @@ describeParameter(const ProductKernel &product, const ScratchLayout &scratch,
              product.launch.table.items.size() * sizeof(gemm::TileItem));
     break;
   case Kind::Workspace:
-    setRange(artifact::ParameterKind::Scratch, getWorkspaceOffset(scratch),
+    setRange(artifact::ParameterKind::Scratch, scratch.getWorkspaceOffset(),
              product.launch.workspaceBytes);
     break;
   case Kind::Counters:
@@ -205,8 +186,8 @@ describeParameter(const ProductKernel &product, const ScratchLayout &scratch,
   return parameter;
 }
 
-KernelLaunch emit::describeLaunch(const ProductKernel &product,
-                                  const ScratchLayout &scratch) {
+static KernelLaunch describeLaunch(const ProductKernel &product,
+                                   const ScratchLayout &scratch) {
   const gemm::GemmLaunch &from = product.launch;
   KernelLaunch launch;
   for (const gemm::LaunchParameter &parameter : from.parameters)
@@ -218,4 +199,17 @@ KernelLaunch emit::describeLaunch(const ProductKernel &product,
   launch.cluster = from.clusterBlocks > 1 ? from.clusterBlocks : 0;
   launch.overlap = from.overlap;
   return launch;
+}
+
+void emit::addLaunch(const ProductKernel &product, const ScratchLayout &scratch,
+                     SharedCode &code, GeneratedKernel &kernel) {
+  gemm::GemmConfig config = product.config;
+  kernel.symbol =
+      code.add("gemm", gemm::printConfig(config),
+               [=](ModuleOp module, StringRef symbol) {
+                 return gemm::buildGemmKernel(module, config, symbol);
+               });
+  kernel.shape.threads = product.launch.threads;
+  kernel.shape.sharedBytes = product.launch.sharedBytes;
+  kernel.launch = describeLaunch(product, scratch);
 }

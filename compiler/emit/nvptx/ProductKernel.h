@@ -8,9 +8,9 @@
 #ifndef LOCKSTEP_COMPILER_EMIT_NVPTX_PRODUCTKERNEL_H
 #define LOCKSTEP_COMPILER_EMIT_NVPTX_PRODUCTKERNEL_H
 
-#include "compiler/emit/KernelLaunch.h"
-#include "compiler/emit/nvptx/gemm/GemmLaunch.h"
-#include "dialects/plan/Plan.h"
+#include "compiler/emit/Target.h"
+#include "compiler/emit/nvptx/LaunchParameters.h"
+#include "compiler/emit/nvptx/SharedCode.h"
 
 namespace lockstep::emit {
 
@@ -34,15 +34,9 @@ std::optional<ProductKernel> planProduct(plan::KernelOp kernel,
                                          llvm::ArrayRef<int64_t> alignments,
                                          int multiprocessors);
 
-/// The scratch memory that the kernels of one artifact share: counters, which
-/// every kernel leaves zero, in front of what may hold anything.
-struct ScratchLayout {
-  int64_t counterBytes = 0;
-  void include(const ProductKernel &product);
-};
-
-KernelLaunch describeLaunch(const ProductKernel &product,
-                            const ScratchLayout &scratch);
+/// Adds the code to what kernels share, and the launch to the kernel.
+void addLaunch(const ProductKernel &product, const ScratchLayout &scratch,
+               SharedCode &code, GeneratedKernel &kernel);
 
 } // namespace lockstep::emit
 
