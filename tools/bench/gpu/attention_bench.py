@@ -14,7 +14,6 @@
 
 FOLDER/libattention_launch.so is attention_launch.cpp.
 """
-import ctypes
 import math
 import os
 import random
@@ -26,85 +25,26 @@ import torch
 import torch.nn.functional as functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from attention_library import Library
+
 torch.backends.cuda.matmul.allow_tf32 = False
 
 
-class Tensor(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_void_p), ("sizes", ctypes.c_int64 * 4), ("strides", ctypes.c_int64 * 4)]
+def open_library(folder):
+    torch.zeros(1, device="cuda")   # a context
+    return Library(folder)
 
 
-def describe(*tensors):
-    array = (Tensor * len(tensors))()
-    for entry, tensor in zip(array, tensors):
-        entry.data = tensor.data_ptr()
-        entry.sizes[:] = tensor.shape
-        entry.strides[:] = tensor.stride()
-    return array
+def plan_pass(library, label, query, key, value, lse, window=0, mask=None, **others):
+    """`label` may be a pair "q+k"; the other tensors by name (attention_library.TENSORS)."""
+    tensors = dict(query=query, key=key, value=value, lse=lse, **others)
+    if mask is not None:
+        tensors["key_mask"] = mask
+    return library.plan(label, {name: (x.data_ptr(), x.shape[:4], x.stride()[:4]) for name, x in tensors.items()}, window)
 
 
-def point(tensor):
-    return ctypes.c_void_p(0 if tensor is None else tensor.data_ptr())
-
-
-class Library:
-    """The kernels of a folder."""
-
-    def __init__(self, folder):
-        torch.zeros(1, device="cuda")   # a context, and the driver's library
-        self.folder = folder
-        self.library = ctypes.CDLL(os.path.abspath(folder + "/libattention_launch.so"))
-        for name in ("attention_open", "attention_forward", "attention_backward"):
-            getattr(self.library, name).restype = ctypes.c_void_p
-        self.library.attention_balance.restype = ctypes.c_double
-        self.words = {}
-        for line in open(folder + "/manifest"):
-            label, *words = line.split()
-            self.words[label] = words
-        self.opened = {}
-
-    def open(self, label):
-        if label not in self.opened:
-            self.opened[label] = ctypes.c_void_p(self.library.attention_open(self.folder.encode(), label.encode()))
-        return self.opened[label]
-
-    def mask(self, label):
-        words = self.words[label]
-        return "causal" if "causal" in words else "window" if "window" in words else "full"
-
-    def has_mask(self, label):
-        return "keybias" in self.words[label.split("+")[-1]]
-
-    def forward(self, label, q, k, v, out, lse, window=0, mask=None):
-        t = describe(q, k, v, out)
-        at = [ctypes.byref(t, i * ctypes.sizeof(Tensor)) for i in range(4)]
-        return Plan(self.library, self.library.attention_forward(
-            self.open(label), *at, ctypes.c_void_p(lse.data_ptr()), point(mask), ctypes.c_int64(window),
-            ctypes.c_float(1 / math.sqrt(q.shape[3]))))
-
-    def backward(self, label, q, k, v, out, dout, dq, dk, dv, lse, window=0, mask=None):
-        """`label` may be a pair "q+k"."""
-        *query, key = label.split("+")
-        t = describe(q, k, v, out, dout, dq, dk, dv)
-        return Plan(self.library, self.library.attention_backward(
-            self.open(key), self.open(query[0]) if query else None, t, ctypes.c_void_p(lse.data_ptr()),
-            point(mask), ctypes.c_int64(window), ctypes.c_float(1 / math.sqrt(q.shape[3]))))
-
-
-class Plan:
-    def __init__(self, library, handle):
-        self.library, self.handle = library, ctypes.c_void_p(handle)
-
-    def __del__(self):
-        self.library.attention_close(self.handle)
-
-    def run(self, which=-1):
-        self.library.attention_run(self.handle, which, ctypes.c_void_p(torch.cuda.current_stream().cuda_stream))
-
-    def count(self):
-        return self.library.attention_count(self.handle)
-
-    def balance(self):
-        return self.library.attention_balance(self.handle)
+def run(plan, which=-1):
+    plan.run(which, torch.cuda.current_stream().cuda_stream)
 
 
 def synchronize(what, limit=5.0):
@@ -227,8 +167,8 @@ def check_forward(library, label, shape, inputs, expected, window, mask):
     (out,), memories = allocate(shape[0], [shape[1]], shape[3], q.shape[3], shape[5])
     lse = torch.full((q.shape[0], q.shape[1], q.shape[2] + 1), float("nan"), device="cuda").flatten()
     rows = q.shape[0] * q.shape[1] * q.shape[2]
-    plan = library.forward(label, q, k, v, out, lse, window, mask)
-    plan.run()
+    plan = plan_pass(library, label, q, k, v, lse, window, mask, output=out)
+    run(plan)
     synchronize((label, shape))
     outside = spilled([out], memories) + int((~lse[rows:].isnan()).sum())
     difference = (lse[:rows].double().view(expected[1].shape) - expected[1]).abs()
@@ -249,11 +189,12 @@ def check_backward(library, label, shape, inputs, expected, window, mask):
         (dq,), first = allocate(batch, [heads], queries, q.shape[3], layout)
         (dk, dv), second = allocate(batch, [key_heads] * 2, keys, q.shape[3], layout)
         views, memories = [dq, dk, dv], first + second
-    plan = library.backward(label, q, k, v, out, dout, *views, lse, window, mask)
-    plan.run()
+    gradients = dict(zip(("query_gradient", "key_gradient", "value_gradient"), views))
+    plan = plan_pass(library, label, q, k, v, lse, window, mask, output=out, output_gradient=dout, **gradients)
+    run(plan)
     synchronize((label, shape))
     first = [view.clone() for view in views]
-    plan.run()
+    run(plan)
     synchronize((label, shape, "again"))
     same = [torch.equal(a, b) for a, b in zip(first, views)]
     outside = spilled(views, memories)
@@ -263,17 +204,15 @@ def check_backward(library, label, shape, inputs, expected, window, mask):
 
 
 def check_label(library, label):
-    mask = library.mask(label.split("+")[-1])
-    head_dim = int(library.words[label.split("+")[-1]][1])
+    mask, head_dim, forward = library.get_mask(label), library.get_head_dim(label), library.is_forward(label)
     good, worst, line = True, 0, []
-    forward = library.words[label.split("+")[0]][0] == "forward"
-    run = check_forward if forward else check_backward
+    check_pass = check_forward if forward else check_backward
     for shape, columns, window in get_cases(head_dim, mask):
         torch.manual_seed(hash((shape, columns)) % 1000 + int(time.time()))
         inputs = make_inputs(shape, columns)
-        key_mask = make_key_mask(shape[0], shape[4]) if library.has_mask(label) else None
+        key_mask = make_key_mask(shape[0], shape[4]) if library.has_key_mask(label) else None
         expected = reference(*inputs, mask, window, key_mask)
-        errors, fine = run(library, label, shape, inputs, expected, window, key_mask)
+        errors, fine = check_pass(library, label, shape, inputs, expected, window, key_mask)
         good = good and fine
         worst = max(worst, errors[0] if forward else max(errors))
         if not fine:
@@ -283,24 +222,10 @@ def check_label(library, label):
     return good
 
 
-def get_checked_labels(library):
-    """Forwards and backwards alone, and the pairs."""
-    labels = []
-    for label, words in library.words.items():
-        if words[0] == "querygradient":
-            continue
-        if "noquery" not in words:
-            labels.append(label)
-            continue
-        partner = [other for other, w in library.words.items() if w[0] == "querygradient" and w[1] == words[1] and library.mask(other) == library.mask(label) and library.has_mask(other) == library.has_mask(label)]
-        labels += [f"{other}+{label}" for other in partner[:1]]
-    return labels
-
-
 def check(folder, labels, processes=4):
     """A share of the kernels in each of some processes; one that dies is begun
     again after the kernel that it was at."""
-    labels = labels or get_checked_labels(Library(folder))
+    labels = labels or open_library(folder).get_labels()
     random.shuffle(labels)
     shares = [labels[i::processes] for i in range(processes)]
     passed = set()
@@ -401,7 +326,7 @@ def get_peer(backend, q, k, v, dout, causal, forward):
 
 
 def time_shape(folder, text, rounds, labels):
-    library = Library(folder)
+    library = open_library(folder)
     batch, heads, key_heads, length, columns, causal = map(int, text.split(","))
     make = lambda h: torch.randn(batch, h, length, columns, device="cuda").bfloat16()
     q, k, v, dout = make(heads), make(key_heads), make(key_heads), make(heads)
@@ -417,23 +342,24 @@ def time_shape(folder, text, rounds, labels):
     theirs = [out.detach(), *torch.autograd.grad(out, leaves, dout)]
     lse = torch.full((batch, heads, length), float("nan"), device="cuda")   # from the first forward kernel
     for label in labels:
-        mask = torch.ones(batch, length, dtype=torch.bool, device="cuda") if library.has_mask(label) else None
-        kind = "F" if library.words[label.split("+")[0]][0] == "forward" else "B"
+        mask = torch.ones(batch, length, dtype=torch.bool, device="cuda") if library.has_key_mask(label) else None
+        kind = "F" if library.is_forward(label) else "B"
         results = [torch.full_like(x, float("nan")) for x in ((q,) if kind == "F" else (q, k, v))]
         if kind == "F":
-            plan = library.forward(label, q, k, v, results[0], lse, mask=mask)
+            plan = plan_pass(library, label, q, k, v, lse, mask=mask, output=results[0])
             compare = theirs[:1]
         else:
-            plan = library.backward(label, q, k, v, theirs[0].contiguous(), dout, *results, lse, mask=mask)
+            gradients = dict(zip(("query_gradient", "key_gradient", "value_gradient"), results))
+            plan = plan_pass(library, label, q, k, v, lse, mask=mask, output=theirs[0].contiguous(), output_gradient=dout, **gradients)
             compare = theirs[1:]
-        plan.run()
+        run(plan)
         synchronize(label)
         differences = "/".join(f"{error(x, y.double()):.1e}" for x, y in zip(results, compare))
         keep.append((plan, results, mask))
-        functions[f"{kind} {label}"] = lambda plan=plan: plan.run
-        notes[f"{kind} {label}"] = f"against cuDNN {differences}, balance {plan.balance():.3f}"
+        functions[f"{kind} {label}"] = lambda plan=plan: lambda: run(plan)
+        notes[f"{kind} {label}"] = f"against cuDNN {differences}"
         for i in range(plan.count() if plan.count() > 1 else 0):
-            functions[f"K {label} {i}"] = lambda plan=plan, i=i: lambda: plan.run(i)
+            functions[f"K {label} {i}"] = lambda plan=plan, i=i: lambda: run(plan, i)
     medians = measure(functions, rounds)
     print(f"== B{batch} H{heads}/{key_heads} T{length} D{columns} {'causal' if causal else 'full'}", flush=True)
     for name in sorted(medians, key=lambda name: (name[0], medians[name])):
@@ -448,7 +374,7 @@ def main():
     if command == "check":
         sys.exit(0 if check(folder, rest) else 1)
     if command == "worker":
-        library = Library(folder)
+        library = open_library(folder)
         for label in rest:
             check_label(library, label)
     else:

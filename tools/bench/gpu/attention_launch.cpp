@@ -1,12 +1,13 @@
-// Loads and launches the generated attention kernels, for attention_bench.py.
+// Loads and launches the generated attention kernels as AttentionLaunch.h plans
+// them, for attention_bench.py and attention_small.py.
 //
 // Built where the CUDA toolkit is (no CMake target, since no test needs it):
 //   g++ -O2 -std=c++20 -shared -fPIC -I. -I/usr/local/cuda/include
 //     -o libattention_launch.so tools/bench/gpu/attention_launch.cpp
 //     compiler/emit/nvptx/attention/{AttentionConfig,AttentionConfigText}.cpp
-//     compiler/emit/nvptx/attention/WorkTable.cpp -lcuda
+//     compiler/emit/nvptx/attention/{AttentionLaunch,WorkTable}.cpp -lcuda
 #include "compiler/emit/nvptx/attention/AttentionConfigText.h"
-#include "compiler/emit/nvptx/attention/WorkTable.h"
+#include "compiler/emit/nvptx/attention/AttentionLaunch.h"
 
 #include <cuda.h>
 
@@ -38,35 +39,49 @@ static void check(CUresult result, const char *what) {
 
 namespace {
 /// As Python passes it: sizes and strides (in elements) of batch, head, row and
-/// column.
+/// column. Without data where the pass has no such tensor.
 struct Tensor {
   void *data;
   int64_t sizes[4], strides[4];
 };
+constexpr int tensorCount = int(AttentionTensor::KeyMask) + 1;
 
-/// A kernel of a manifest; of a backward with dq three functions.
+/// What a pass is: its tensors in the order of AttentionTensor, and numbers.
+struct Pass {
+  Tensor tensors[tensorCount];
+  int64_t window;
+  float scale;
+  /// Whether memory between kernels is NaN at first: without, compute-sanitizer
+  /// sees what is read before it is written.
+  int32_t poison;
+  /// Blocks of a persistent kernel; 0: one on each multiprocessor.
+  int32_t blocks;
+
+  const Tensor &operator[](AttentionTensor tensor) const {
+    return tensors[int(tensor)];
+  }
+};
+
+/// A kernel of a manifest.
 struct Kernel {
   std::string label;
   KernelConfig config;
-  CUfunction main = nullptr, prepare = nullptr, convert = nullptr;
-  /// Makes the key bias from a mask, where one is taken.
-  CUfunction keyBias = nullptr;
+  std::map<AttentionKernel, CUfunction> functions;
 };
 
 /// One launch: the arguments' bytes, in order.
 class Launch {
 public:
-  Launch(CUfunction function, int64_t grid, int threads, int sharedBytes)
-      : function(function), grid(grid), threads(threads),
-        sharedBytes(sharedBytes) {}
+  Launch(CUfunction function, const AttentionLaunch &planned)
+      : function(function), grid(planned.gridBlocks), threads(planned.threads),
+        sharedBytes(planned.sharedBytes) {}
 
-  template <typename T> Launch &add(const T &value) {
+  template <typename T> void add(const T &value) {
     auto bytes = std::make_unique<Storage>();
     static_assert(sizeof(T) <= sizeof(Storage));
     std::memcpy(bytes->data, &value, sizeof(T));
     pointers.push_back(bytes->data);
     storage.push_back(std::move(bytes));
-    return *this;
   }
   void run(CUstream stream) {
     CHECK(cuLaunchKernel(function, grid, 1, 1, threads, 1, 1, sharedBytes,
@@ -87,32 +102,88 @@ private:
 /// Launches in order, and the device memory that they share.
 class Plan {
 public:
+  Plan(const Pass &pass, const AttentionPlan &planned) : pass(pass) {
+    for (auto [which, bytes] : planned.scratchBytes)
+      scratch[which] = allocate(bytes);
+  }
   ~Plan() {
     for (CUdeviceptr pointer : allocations)
       cuMemFree(pointer);
   }
+  void add(CUfunction function, const AttentionLaunch &planned);
 
-  /// NaN in every element, so that nothing unwritten goes unnoticed.
+  std::vector<Launch> launches;
+
+private:
   CUdeviceptr allocate(int64_t bytes) {
     CUdeviceptr pointer;
     CHECK(cuMemAlloc(&pointer, std::max<int64_t>(bytes, 16)));
-    CHECK(cuMemsetD8(pointer, 0xff, std::max<int64_t>(bytes, 16)));
+    if (pass.poison)
+      CHECK(cuMemsetD8(pointer, 0xff, std::max<int64_t>(bytes, 16)));
     allocations.push_back(pointer);
     return pointer;
   }
-  template <typename T> CUdeviceptr upload(const std::vector<T> &values) {
-    CUdeviceptr pointer = allocate(values.size() * sizeof(T));
-    CHECK(cuMemcpyHtoD(pointer, values.data(), values.size() * sizeof(T)));
+  CUdeviceptr upload(const std::vector<int32_t> &values) {
+    CUdeviceptr pointer = allocate(values.size() * 4);
+    CHECK(cuMemcpyHtoD(pointer, values.data(), values.size() * 4));
     return pointer;
   }
+  void add(Launch &launch, const AttentionLaunch &planned,
+           const LaunchParameter &parameter);
 
-  std::vector<Launch> launches;
-  double balance = 1;
-
-private:
+  Pass pass;
+  std::map<AttentionScratch, CUdeviceptr> scratch;
   std::vector<CUdeviceptr> allocations;
 };
 } // namespace
+
+static CUtensorMap makeMap(void *data,
+                           const lockstep::gemm::TensorMapShape &shape) {
+  std::vector<cuuint64_t> extents(shape.extents.begin(), shape.extents.end());
+  std::vector<cuuint64_t> strides(shape.byteStrides.begin(),
+                                  shape.byteStrides.end());
+  std::vector<cuuint32_t> box(shape.box.begin(), shape.box.end());
+  std::vector<cuuint32_t> steps(box.size(), 1);
+  CUtensorMap map;
+  CHECK(cuTensorMapEncodeTiled(
+      &map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, extents.size(), data,
+      extents.data(), strides.data(), box.data(), steps.data(),
+      CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+      CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+  return map;
+}
+
+void Plan::add(Launch &launch, const AttentionLaunch &planned,
+               const LaunchParameter &parameter) {
+  using Kind = LaunchParameter::Kind;
+  switch (parameter.kind) {
+  case Kind::TensorMap:
+    return launch.add(makeMap(pass[parameter.tensor].data, parameter.map));
+  case Kind::Pointer:
+    return launch.add(pass[parameter.tensor].data);
+  case Kind::Scratch:
+    return launch.add(scratch.at(parameter.scratch));
+  case Kind::Table:
+    return launch.add(upload(planned.table));
+  case Kind::Bounds:
+    return launch.add(upload(planned.bounds));
+  case Kind::Null:
+    return launch.add(CUdeviceptr(0));
+  case Kind::Number:
+    return launch.add(int32_t(parameter.number));
+  case Kind::Wide:
+    return launch.add(parameter.number);
+  case Kind::Scalar:
+    return launch.add(parameter.scalar);
+  }
+}
+
+void Plan::add(CUfunction function, const AttentionLaunch &planned) {
+  Launch launch(function, planned);
+  for (const LaunchParameter &parameter : planned.parameters)
+    add(launch, planned, parameter);
+  launches.push_back(std::move(launch));
+}
 
 static int countProcessors() {
   CUdevice device;
@@ -137,25 +208,34 @@ static CUfunction load(const std::string &path, int sharedBytes) {
   return function;
 }
 
-static CUtensorMap makeMap(const Tensor &tensor, int rows) {
-  // (column, row, head, batch)
-  cuuint64_t extents[4], strides[3];
-  for (int i = 0; i < 4; ++i)
-    extents[i] = tensor.sizes[3 - i];
-  for (int i = 0; i < 3; ++i)
-    strides[i] = tensor.strides[2 - i] * 2;
-  cuuint32_t box[4] = {boxColumns, cuuint32_t(rows), 1, 1};
-  cuuint32_t steps[4] = {1, 1, 1, 1};
-  CUtensorMap map;
-  CHECK(cuTensorMapEncodeTiled(
-      &map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4, tensor.data, extents, strides,
-      box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-      CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
-  return map;
+static void loadAll(Kernel &kernel, const std::string &folder) {
+  std::string path = folder + "/" + kernel.label;
+  auto main = AttentionKernel::Forward;
+  if (auto *backward = std::get_if<BackwardConfig>(&kernel.config)) {
+    main = AttentionKernel::Backward;
+    if (backward->queryGradient != QueryGradient::None) {
+      kernel.functions[AttentionKernel::Prepare] =
+          load(path + ".prepare.cubin", 0);
+      kernel.functions[AttentionKernel::Convert] =
+          load(path + ".convert.cubin", convertSharedBytes);
+    }
+  } else if (std::get_if<QueryGradientConfig>(&kernel.config)) {
+    main = AttentionKernel::QueryGradient;
+  }
+  auto [sharedBytes, keyBias] = std::visit(
+      [](const auto &each) {
+        return std::pair(getSharedLayout(each).totalBytes, each.keyBias);
+      },
+      kernel.config);
+  kernel.functions[main] = load(path + ".cubin", sharedBytes);
+  if (keyBias)
+    kernel.functions[AttentionKernel::KeyBias] =
+        load(folder + "/keybias.cubin", 0);
 }
 
-static AttentionSize getSize(const Tensor &query, const Tensor &key,
-                             int64_t window) {
+static AttentionSize getSize(const Pass &pass) {
+  const Tensor &query = pass[AttentionTensor::Query];
+  const Tensor &key = pass[AttentionTensor::Key];
   AttentionSize size;
   size.batch = query.sizes[0];
   size.queryHeads = query.sizes[1];
@@ -163,125 +243,66 @@ static AttentionSize getSize(const Tensor &query, const Tensor &key,
   size.queries = query.sizes[2];
   size.keys = key.sizes[2];
   size.headDim = query.sizes[3];
-  size.window = window;
+  size.window = pass.window;
   return size;
 }
 
-template <typename Config>
-static void checkOrFail(const std::string &label, const Config &config,
-                        const AttentionSize &size) {
-  std::string error = checkSize(config.headDim, config.mask, size);
+static AttentionStrides getStrides(const Pass &pass) {
+  AttentionStrides strides;
+  for (int i = 0; i <= int(AttentionTensor::ValueGradient); ++i)
+    if (const Tensor &tensor = pass.tensors[i]; tensor.data)
+      strides[AttentionTensor(i)] = {tensor.strides[2], tensor.strides[1],
+                                     tensor.strides[0]};
+  return strides;
+}
+
+static AttentionPlan planPass(const Kernel &kernel, const Kernel *queryKernel,
+                              const Pass &pass) {
+  AttentionSize size = getSize(pass);
+  AttentionStrides strides = getStrides(pass);
+  std::string error = checkStrides(strides);
+  if (error.empty())
+    error = std::visit(
+        [&](const auto &each) {
+          return checkSize(each.headDim, each.mask, size);
+        },
+        kernel.config);
   if (!error.empty())
-    fail(label, error);
-}
-
-static void addStrides(Launch &launch, const Tensor &a, const Tensor &b) {
-  for (const Tensor *tensor : {&a, &b})
-    for (int dimension : {2, 1, 0})
-      launch.add(tensor->strides[dimension]);
-}
-
-/// With a mask [batch][key] of bytes; null without.
-static CUdeviceptr addKeyBias(Plan &plan, const Kernel &kernel,
-                              const AttentionSize &size, const void *mask,
-                              float scale) {
-  if (!kernel.keyBias)
-    return 0;
-  int32_t padded = getPaddedKeys(size.keys);
-  int32_t rows = size.batch * padded;
-  CUdeviceptr bias = plan.allocate(int64_t(rows) * 4);
-  Launch launch(kernel.keyBias, (rows + keyBiasThreads - 1) / keyBiasThreads,
-                keyBiasThreads, 0);
-  launch.add(mask).add(bias).add(rows).add(int32_t(size.keys)).add(padded);
-  launch.add(int64_t(size.keys)).add(scale);
-  plan.launches.push_back(std::move(launch));
-  return bias;
-}
-
-/// What both forms of backward share.
-struct BackwardTensors {
-  const Tensor &query, &key, &value, &output, &outputGradient;
-  const Tensor &queryGradient, &keyGradient, &valueGradient;
-  const float *lse;
-  CUdeviceptr logSum, rowSum, querySums, keyBias;
-};
-
-static void addPrepare(Plan &plan, const Kernel &kernel,
-                       const BackwardConfig &config, const AttentionSize &size,
-                       const BackwardTensors &tensors) {
-  int32_t padded = getPaddedRows(config, size.queries);
-  int32_t rows = size.batch * size.queryHeads * padded;
-  int each = getPrepareRows(config.headDim);
-  Launch launch(kernel.prepare, (rows + each - 1) / each, prepareThreads, 0);
-  launch.add(tensors.output.data).add(tensors.outputGradient.data);
-  launch.add(tensors.lse).add(tensors.logSum).add(tensors.rowSum);
-  launch.add(tensors.querySums).add(rows).add(int32_t(size.queries));
-  launch.add(padded).add(int32_t(size.queryHeads)).add(int32_t(size.headDim));
-  addStrides(launch, tensors.output, tensors.outputGradient);
-  plan.launches.push_back(std::move(launch));
-}
-
-static void addQueryGradient(Plan &plan, const Kernel &kernel,
-                             const BackwardConfig &backward,
-                             const AttentionSize &size,
-                             const BackwardTensors &tensors, float scale) {
-  const auto &config = std::get<QueryGradientConfig>(kernel.config);
-  checkOrFail(kernel.label, config, size);
-  auto table = buildWorkTable(config, size, countProcessors());
-  Launch launch(kernel.main, table.gridBlocks, getThreads(config),
-                getSharedLayout(config).totalBytes);
-  launch.add(makeMap(tensors.query, 128)).add(makeMap(tensors.key, keyBlock));
-  launch.add(makeMap(tensors.value, keyBlock));
-  launch.add(makeMap(tensors.outputGradient, 128));
-  launch.add(makeMap(tensors.queryGradient, storeBoxRows));
-  launch.add(tensors.output.data).add(tensors.outputGradient.data);
-  launch.add(tensors.lse).add(tensors.logSum).add(tensors.rowSum);
-  launch.add(tensors.keyBias);
-  launch.add(plan.upload(table.items)).add(plan.upload(table.bounds));
-  launch.add(int32_t(size.queries)).add(int32_t(size.keys));
-  launch.add(int32_t(getPaddedRows(backward, size.queries)));
-  launch.add(int32_t(size.queryHeads)).add(int32_t(size.window));
-  launch.add(int32_t(size.headDim));
-  addStrides(launch, tensors.output, tensors.outputGradient);
-  launch.add(scale);
-  plan.launches.push_back(std::move(launch));
-}
-
-static void addBackward(Plan &plan, const Kernel &kernel,
-                        const BackwardConfig &config, const AttentionSize &size,
-                        const BackwardTensors &tensors, float scale) {
-  auto table = buildWorkTable(config, size, countProcessors());
-  plan.balance = table.balance;
-  int rows = getQueryRows(config);
-  Launch launch(kernel.main, table.gridBlocks, getThreads(config),
-                getSharedLayout(config).totalBytes);
-  launch.add(makeMap(tensors.query, rows)).add(makeMap(tensors.key, keyBlock));
-  launch.add(makeMap(tensors.value, keyBlock));
-  launch.add(makeMap(tensors.outputGradient, rows));
-  launch.add(makeMap(tensors.keyGradient, storeBoxRows));
-  launch.add(makeMap(tensors.valueGradient, storeBoxRows));
-  launch.add(tensors.logSum).add(tensors.rowSum).add(tensors.querySums);
-  launch.add(tensors.keyBias);
-  launch.add(plan.upload(table.items)).add(plan.upload(table.bounds));
-  launch.add(int32_t(getPaddedRows(config, size.queries) / rows));
-  launch.add(int32_t(size.keys)).add(int32_t(size.queryHeads));
-  launch.add(int32_t(size.window)).add(scale);
-  plan.launches.push_back(std::move(launch));
-}
-
-static void addConvert(Plan &plan, const Kernel &kernel,
-                       const BackwardConfig &config, const AttentionSize &size,
-                       const BackwardTensors &tensors, float scale) {
-  int32_t tiles = getPaddedRows(config, size.queries) / getQueryRows(config);
-  Launch launch(kernel.convert, 2 * size.batch * size.queryHeads * tiles,
-                convertThreads, convertSharedBytes);
-  launch.add(makeMap(tensors.queryGradient, storeBoxRows));
-  launch.add(tensors.querySums).add(tiles).add(int32_t(size.queryHeads));
-  launch.add(scale);
-  plan.launches.push_back(std::move(launch));
+    fail(kernel.label, error);
+  int processors = pass.blocks ? pass.blocks : countProcessors();
+  if (auto *forward = std::get_if<ForwardConfig>(&kernel.config))
+    return planForward(*forward, size, strides, pass.scale, processors);
+  const auto &backward = std::get<BackwardConfig>(kernel.config);
+  if (!queryKernel)
+    return planBackward(backward, size, strides, pass.scale, processors);
+  return planBackward(std::get<QueryGradientConfig>(queryKernel->config),
+                      backward, size, strides, pass.scale, processors);
 }
 
 extern "C" {
+
+/// For a caller without a context of its own.
+void attention_start() {
+  CUdevice device;
+  CUcontext context;
+  CHECK(cuInit(0));
+  CHECK(cuDeviceGet(&device, 0));
+  CHECK(cuDevicePrimaryCtxRetain(&context, device));
+  CHECK(cuCtxSetCurrent(context));
+}
+
+/// Device memory with bytes of the host in it; never written without them.
+CUdeviceptr attention_upload(const void *data, int64_t bytes) {
+  CUdeviceptr pointer;
+  CHECK(cuMemAlloc(&pointer, bytes));
+  if (data)
+    CHECK(cuMemcpyHtoD(pointer, data, bytes));
+  return pointer;
+}
+void attention_download(void *data, CUdeviceptr pointer, int64_t bytes) {
+  CHECK(cuCtxSynchronize());
+  CHECK(cuMemcpyDtoH(data, pointer, bytes));
+}
 
 Kernel *attention_open(const char *folder, const char *label) {
   std::ifstream file(std::string(folder) + "/manifest");
@@ -293,85 +314,28 @@ Kernel *attention_open(const char *folder, const char *label) {
     auto config = parseConfig(line.substr(prefix.size()), error);
     if (!config)
       fail(line, error);
-    auto *kernel = new Kernel{label, *config};
-    std::string path = std::string(folder) + "/" + label;
-    kernel->main = load(
-        path + ".cubin",
-        std::visit(
-            [](const auto &each) { return getSharedLayout(each).totalBytes; },
-            *config));
-    if (std::visit([](const auto &each) { return each.keyBias; }, *config))
-      kernel->keyBias = load(std::string(folder) + "/keybias.cubin", 0);
-    auto *backward = std::get_if<BackwardConfig>(&*config);
-    if (backward && backward->queryGradient != QueryGradient::None) {
-      kernel->prepare = load(path + ".prepare.cubin", 0);
-      kernel->convert = load(path + ".convert.cubin", convertSharedBytes);
-    }
+    auto *kernel = new Kernel{label, *config, {}};
+    loadAll(*kernel, folder);
     return kernel;
   }
   fail(label, "it is not in the manifest");
 }
 
-Plan *attention_forward(const Kernel *kernel, const Tensor *query,
-                        const Tensor *key, const Tensor *value,
-                        const Tensor *output, float *lse, const void *mask,
-                        int64_t window, float scale) {
-  const auto &config = std::get<ForwardConfig>(kernel->config);
-  AttentionSize size = getSize(*query, *key, window);
-  checkOrFail(kernel->label, config, size);
-  auto table = buildWorkTable(config, size, countProcessors());
-  auto *plan = new Plan;
-  plan->balance = table.balance;
-  CUdeviceptr keyBias = addKeyBias(*plan, *kernel, size, mask, scale);
-  Launch launch(kernel->main, table.gridBlocks, getThreads(config),
-                getSharedLayout(config).totalBytes);
-  launch.add(makeMap(*query, getQueryRows(config)));
-  launch.add(makeMap(*key, keyBlock)).add(makeMap(*value, keyBlock));
-  launch.add(makeMap(*output, storeBoxRows)).add(lse).add(keyBias);
-  launch.add(plan->upload(table.items)).add(plan->upload(table.bounds));
-  launch.add(int32_t(size.queries)).add(int32_t(size.keys));
-  launch.add(int32_t(size.queryHeads)).add(int32_t(window)).add(scale);
-  plan->launches.push_back(std::move(launch));
-  return plan;
-}
-
-/// With a kernel for dq alone in `queryKernel`, else null.
-Plan *attention_backward(const Kernel *kernel, const Kernel *queryKernel,
-                         const Tensor *tensors, const float *lse,
-                         const void *mask, int64_t window, float scale) {
-  const auto &config = std::get<BackwardConfig>(kernel->config);
-  AttentionSize size = getSize(tensors[0], tensors[1], window);
-  checkOrFail(kernel->label, config, size);
-  auto *plan = new Plan;
-  int64_t heads = size.batch * size.queryHeads;
-  int64_t vectorBytes = heads * getPaddedRows(config, size.queries) * 4;
-  int64_t sumBytes =
-      queryKernel ? 0 : heads * getQuerySumBytes(config, size.queries);
-  BackwardTensors all = {tensors[0],
-                         tensors[1],
-                         tensors[2],
-                         tensors[3],
-                         tensors[4],
-                         tensors[5],
-                         tensors[6],
-                         tensors[7],
-                         lse,
-                         plan->allocate(vectorBytes),
-                         plan->allocate(vectorBytes),
-                         plan->allocate(sumBytes),
-                         addKeyBias(*plan, *kernel, size, mask, scale)};
-  if (queryKernel)
-    addQueryGradient(*plan, *queryKernel, config, size, all, scale);
-  else
-    addPrepare(*plan, *kernel, config, size, all);
-  addBackward(*plan, *kernel, config, size, all, scale);
-  if (!queryKernel)
-    addConvert(*plan, *kernel, config, size, all, scale);
+/// A forward or a backward pass; with a kernel for dq alone in `queryKernel`,
+/// else null.
+Plan *attention_plan(const Kernel *kernel, const Kernel *queryKernel,
+                     const Pass *pass) {
+  AttentionPlan planned = planPass(*kernel, queryKernel, *pass);
+  auto *plan = new Plan(*pass, planned);
+  for (const AttentionLaunch &launch : planned.launches) {
+    bool ofQueries = launch.kernel == AttentionKernel::QueryGradient;
+    const Kernel &owner = ofQueries ? *queryKernel : *kernel;
+    plan->add(owner.functions.at(launch.kernel), launch);
+  }
   return plan;
 }
 
 int attention_count(const Plan *plan) { return plan->launches.size(); }
-double attention_balance(const Plan *plan) { return plan->balance; }
 
 /// All launches, or only one of them.
 void attention_run(Plan *plan, int which, CUstream stream) {
