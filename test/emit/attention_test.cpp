@@ -113,6 +113,7 @@ TEST_CASE("an attention configuration is the words that it prints") {
   for (const char *text :
        {"forward 64", "forward 64 causal keybias stages=3 polynomial=8",
         "forward 64 window consumers=3 querystages=1",
+        "forward 128 causal boolean", "backward 64 added keystages=2",
         "backward 128 causal bulk defer late",
         "backward 64 noquery stages=3 keystages=2",
         "querygradient 64 window querystages=2"})
@@ -156,6 +157,9 @@ TEST_CASE("attention configurations that no kernel can have are refused") {
         "1");
   CHECK(check("forward 128 stages=3") ==
         "expected at most 232448 bytes of shared memory, but got 295040");
+  CHECK(check("querygradient 64 keybias boolean") ==
+        "expected a mask over keys, or one over queries and keys, but got "
+        "both");
   CHECK(check("backward 64 keystages=0") ==
         "expected 1 block of keys or more, but got 0");
   CHECK(check("backward 64 noquery defer") ==
@@ -278,7 +282,14 @@ TEST_CASE("the attention kernels of choice assemble without warnings") {
        {"forward 64 causal consumers=3", "forward 64 keybias stages=3",
         "forward 128 keybias", "backward 64 keybias keystages=2",
         "backward 64 causal keybias stages=3 keystages=2 noquery",
-        "querygradient 128 keybias"})
+        "querygradient 128 keybias", "forward 64 boolean stages=3 polynomial=8",
+        "forward 128 causal boolean", "forward 128 added",
+        "forward 64 window added consumers=3", "querygradient 64 boolean",
+        "querygradient 128 causal added", "backward 64 boolean keystages=2",
+        "backward 128 boolean stages=3 defer late",
+        "backward 128 causal added bulk defer late",
+        "backward 64 added stages=3 keystages=2 noquery",
+        "backward 128 causal boolean stages=3 noquery"})
     configs.push_back(parse(text));
   auto checkKernel = [](const std::string &name, const Build &build) {
     emit::CubinResult result = emit::assembleCubin(lower(build), "sm_90a");
@@ -293,6 +304,11 @@ TEST_CASE("the attention kernels of choice assemble without warnings") {
   for (KeyMask mask : {KeyMask::Boolean, KeyMask::Added})
     checkKernel("key bias", [=](mlir::ModuleOp module) {
       return buildKeyBiasKernel(module, mask, "k");
+    });
+  for (MaskElement element :
+       {MaskElement::Boolean, MaskElement::F32, MaskElement::BFloat16})
+    checkKernel("mask pieces", [=](mlir::ModuleOp module) {
+      return buildMaskPiecesKernel(module, element, "k");
     });
 }
 
@@ -332,6 +348,8 @@ Build getBuild(AttentionKernel kernel, const KernelConfig &config) {
     switch (kernel) {
     case AttentionKernel::KeyBias:
       return buildKeyBiasKernel(module, KeyMask::Boolean, "k");
+    case AttentionKernel::MaskPieces:
+      return buildMaskPiecesKernel(module, MaskElement::Boolean, "k");
     case AttentionKernel::Forward:
       return buildForwardKernel(module, std::get<ForwardConfig>(config), "k");
     case AttentionKernel::Prepare:
@@ -378,6 +396,87 @@ TEST_CASE("attention launches pass what the kernels' PTX takes") {
   check(planBackward(backward, size, strides, 0.125f, 4),
         {backward, backward, backward});
   check(planBackward(query, rest, size, strides, 0.125f, 4), {query, rest});
+  strides[AttentionTensor::Mask] = {300, 0, 90000};
+  forward.keyBias = false;
+  for (TensorMask mask : {TensorMask::Boolean, TensorMask::Added}) {
+    forward.tensorMask = backward.tensorMask = mask;
+    rest.tensorMask = query.tensorMask = mask;
+    check(planForward(forward, size, strides, 0.125f, 4), {forward, forward});
+    check(planBackward(backward, size, strides, 0.125f, 4),
+          {backward, backward, backward, backward});
+    check(planBackward(query, rest, size, strides, 0.125f, 4),
+          {query, query, rest, rest});
+  }
+}
+
+namespace {
+/// The numbers that follow the scratch of a launch, up to a kind of parameter.
+std::vector<int64_t> getNumbers(const AttentionLaunch &launch,
+                                AttentionScratch scratch) {
+  using Kind = LaunchParameter::Kind;
+  std::vector<int64_t> numbers;
+  bool found = false;
+  for (const LaunchParameter &parameter : launch.parameters) {
+    if (found &&
+        (parameter.kind == Kind::Number || parameter.kind == Kind::Wide))
+      numbers.push_back(parameter.number);
+    found |= parameter.kind == Kind::Scratch && parameter.scratch == scratch;
+  }
+  return numbers;
+}
+} // namespace
+
+TEST_CASE("a mask over queries and keys is planned as pieces of 64 by 64") {
+  AttentionSize size;
+  size.batch = 3;
+  size.queryHeads = size.keyHeads = 5;
+  size.queries = 130;
+  size.keys = 300;
+  AttentionStrides strides;
+  for (int tensor = 0; tensor <= int(AttentionTensor::ValueGradient); ++tensor)
+    strides[AttentionTensor(tensor)] = {64, 300 * 64, 5 * 300 * 64};
+  // Shared by the heads; one byte an element.
+  strides[AttentionTensor::Mask] = {300, 0, 39000, 1};
+  CHECK(checkStrides(strides).empty());
+  ForwardConfig forward;
+  forward.tensorMask = TensorMask::Boolean;
+  AttentionPlan plan = planForward(forward, size, strides, 0.125f, 4);
+  REQUIRE(plan.launches.size() == 2);
+  auto pieces = AttentionScratch::MaskPieces;
+  // 130 queries take 2 tiles of 128, 300 keys 3 blocks of 128.
+  CHECK(getNumbers(plan.launches[0], pieces) ==
+        std::vector<int64_t>{130, 300, 4, 6, 1, 300, 1, 0, 39000});
+  CHECK(plan.launches[0].gridBlocks == 3 * 4 * 6);
+  CHECK(plan.scratchBytes[pieces] == 3 * 4 * 6 * 128 * 4);
+  CHECK(getNumbers(plan.launches[1], pieces) == std::vector<int64_t>{6, 0, 24});
+  // Backward has rows of keys and columns of queries. Shared by the batch.
+  strides[AttentionTensor::Mask] = {300, 39000, 0, 1};
+  BackwardConfig backward = getBackwardConfig(128, Mask::Full, false);
+  backward.tensorMask = TensorMask::Added;
+  plan = planBackward(backward, size, strides, 0.125f, 4);
+  REQUIRE(plan.launches.size() == 4);
+  CHECK(getNumbers(plan.launches[1], pieces) ==
+        std::vector<int64_t>{300, 130, 6, 3, 5, 1, 300, 39000, 0});
+  CHECK(plan.scratchBytes[pieces] == 5 * 6 * 3 * 128 * 128);
+  CHECK(getNumbers(plan.launches[2], pieces) == std::vector<int64_t>{3, 18, 0});
+}
+
+TEST_CASE("a key mask that all of the batch share has a stride of 0") {
+  AttentionSize size;
+  size.batch = 2;
+  size.keys = 50;
+  AttentionStrides strides;
+  for (int tensor = 0; tensor <= int(AttentionTensor::ValueGradient); ++tensor)
+    strides[AttentionTensor(tensor)] = {64, 64, 64};
+  ForwardConfig forward;
+  forward.keyBias = true;
+  auto getStride = [&] {
+    AttentionPlan plan = planForward(forward, size, strides, 1, 4);
+    return getNumbers(plan.launches[0], AttentionScratch::KeyBias).back();
+  };
+  CHECK(getStride() == 50);
+  strides[AttentionTensor::KeyMask] = {};
+  CHECK(getStride() == 0);
 }
 
 TEST_CASE("attention tensors whose rows are not 16 bytes apart are refused") {

@@ -10,7 +10,7 @@
     The kernels against cuDNN and FlashAttention 2 through PyTorch's
     scaled_dot_product_attention, in the same rounds. A label "q64+k64" is a
     pair of query gradient and backward; a forward comes before them, for lse.
-    Kernels with a mask over keys get one that hides none.
+    Kernels with a mask get one that hides nothing.
 
 FOLDER/libattention_launch.so is attention_launch.cpp.
 """
@@ -36,11 +36,16 @@ def open_library(folder):
 
 
 def plan_pass(library, label, query, key, value, lse, window=0, mask=None, **others):
-    """`label` may be a pair "q+k"; the other tensors by name (attention_library.TENSORS)."""
+    """`label` may be a pair "q+k"; a mask is broadcast to [B, H, T, S]; the other tensors by name
+    (attention_library.TENSORS)."""
     tensors = dict(query=query, key=key, value=value, lse=lse, **others)
-    if mask is not None:
-        tensors["key_mask"] = mask
-    return library.plan(label, {name: (x.data_ptr(), x.shape[:4], x.stride()[:4]) for name, x in tensors.items()}, window)
+    if mask is not None and library.get_mask_kind(label) == "keybias":
+        tensors["key_mask"] = mask[:, 0, 0]
+    elif mask is not None:
+        tensors["mask"] = mask
+    element = {torch.bool: "boolean", torch.float32: "f32", torch.bfloat16: "bf16"}[torch.bool if mask is None else mask.dtype]
+    described = {name: (x.data_ptr(), x.shape[:4], x.stride()[:4]) for name, x in tensors.items()}
+    return library.plan(label, described, window, element)
 
 
 def run(plan, which=-1):
@@ -70,14 +75,17 @@ def get_seen(queries, keys, mask, window):
     return seen & (column > row - window) if mask == "window" else seen
 
 
-def reference(q, k, v, dout, mask, window, key_mask):
+def reference(q, k, v, dout, mask, window, tensor_mask):
     """out, lse, dq, dk, dv in float64. Rows without keys give zeros."""
     group = q.shape[1] // k.shape[1]
     q, k, v = [x.double().detach().requires_grad_() for x in (q, k, v)]
     scores = q @ k.repeat_interleave(group, 1).transpose(-1, -2) / math.sqrt(q.shape[-1])
     seen = get_seen(q.shape[2], k.shape[2], mask, window)[None, None]
-    if key_mask is not None:
-        seen = seen & key_mask[:, None, None, :]
+    if tensor_mask is not None and tensor_mask.dtype == torch.bool:
+        seen = seen & tensor_mask
+    elif tensor_mask is not None:
+        seen = seen & ~tensor_mask.isneginf()
+        scores = scores + tensor_mask.double()
     scores = scores.masked_fill(~seen, float("-inf"))
     sees_nothing = ~seen.any(-1, keepdim=True)
     weights = scores.masked_fill(sees_nothing, 0).softmax(-1).masked_fill(sees_nothing, 0)
@@ -151,15 +159,27 @@ def make_inputs(shape, head_dim):
     return q, k, v, dout
 
 
-def make_key_mask(batch, keys):
-    """Padding at the end, holes, and nothing seen at all."""
-    mask = torch.rand(batch, keys, device="cuda") < 0.7
-    for i in range(batch):
-        if i % 3 == 0:
-            mask[i] = torch.arange(keys, device="cuda") < max(1, keys * 2 // 3 - 5 * i)
-        if i % 3 == 2:
-            mask[i] = False
-    return mask
+def make_mask(kind, number, shape, window):
+    """[B, H, T, S], with strides of 0 where it is shared: padding at the end,
+    holes, rows that see nothing at all."""
+    if kind is None:
+        return None
+    batch, heads, _, queries, keys, _ = shape
+    whole = (batch, heads, queries, keys)
+    shared = [(0, 1), (1,), (0,), (), (2,), (3,), (0, 1, 2)][number % 7] if kind != "keybias" else (1, 2) if number % 2 else (0, 1, 2)
+    sizes = [1 if dim in shared else size for dim, size in enumerate(whole)]
+    mask = torch.rand(sizes, device="cuda") < 0.7
+    mask[::3] &= torch.arange(sizes[3], device="cuda") < max(1, sizes[3] * 2 // 3)
+    mask[2::3] = False
+    if number % 2:
+        mask[..., : sizes[2] // 3, :] = False
+    if kind == "added" or kind == "keybias" and number % 3 == 2:
+        added = torch.randn(sizes, device="cuda").masked_fill(~mask, float("-inf"))
+        if sizes[2] > 1 and not window:   # the least number hides as well, where anything is seen
+            added[..., -1, :] = added[..., -1, :].clamp_min(torch.finfo(torch.float32).min)
+            added[..., -1, 0] = 1
+        mask = added.bfloat16() if kind == "added" and number % 3 == 1 else added
+    return mask.expand(whole)
 
 
 def check_forward(library, label, shape, inputs, expected, window, mask):
@@ -207,12 +227,12 @@ def check_label(library, label):
     mask, head_dim, forward = library.get_mask(label), library.get_head_dim(label), library.is_forward(label)
     good, worst, line = True, 0, []
     check_pass = check_forward if forward else check_backward
-    for shape, columns, window in get_cases(head_dim, mask):
+    for number, (shape, columns, window) in enumerate(get_cases(head_dim, mask)):
         torch.manual_seed(hash((shape, columns)) % 1000 + int(time.time()))
         inputs = make_inputs(shape, columns)
-        key_mask = make_key_mask(shape[0], shape[4]) if library.has_key_mask(label) else None
-        expected = reference(*inputs, mask, window, key_mask)
-        errors, fine = check_pass(library, label, shape, inputs, expected, window, key_mask)
+        tensor_mask = make_mask(library.get_mask_kind(label), number, shape, mask == "window")
+        expected = reference(*inputs, mask, window, tensor_mask)
+        errors, fine = check_pass(library, label, shape, inputs, expected, window, tensor_mask)
         good = good and fine
         worst = max(worst, errors[0] if forward else max(errors))
         if not fine:
@@ -325,6 +345,14 @@ def get_peer(backend, q, k, v, dout, causal, forward):
     return make
 
 
+def make_open_mask(kind, batch, heads, length):
+    """One that hides nothing and is shared by all."""
+    if kind is None:
+        return None
+    sizes = (1, 1, 1 if kind == "keybias" else length, length)
+    return torch.full(sizes, kind != "added", dtype=torch.float32 if kind == "added" else torch.bool, device="cuda").expand(batch, heads, length, length)
+
+
 def time_shape(folder, text, rounds, labels):
     library = open_library(folder)
     batch, heads, key_heads, length, columns, causal = map(int, text.split(","))
@@ -342,7 +370,7 @@ def time_shape(folder, text, rounds, labels):
     theirs = [out.detach(), *torch.autograd.grad(out, leaves, dout)]
     lse = torch.full((batch, heads, length), float("nan"), device="cuda")   # from the first forward kernel
     for label in labels:
-        mask = torch.ones(batch, length, dtype=torch.bool, device="cuda") if library.has_key_mask(label) else None
+        mask = make_open_mask(library.get_mask_kind(label), batch, heads, length)
         kind = "F" if library.is_forward(label) else "B"
         results = [torch.full_like(x, float("nan")) for x in ((q,) if kind == "F" else (q, k, v))]
         if kind == "F":

@@ -4,8 +4,8 @@
 // A list has one kernel a line, "LABEL WORDS..." (printConfig's words); "#"
 // begins a comment. The folder gets LABEL.cubin and LABEL.ptx, for a backward
 // with dq also LABEL.prepare.* and LABEL.convert.*, and `manifest`, the list
-// again as it was understood. Where a kernel takes a key bias, the one that
-// makes it from a Boolean mask is keybias.*.
+// again as it was understood. What brings masks into the form that kernels take
+// is keybias.* and pieces.*, after the mask's elements: boolean, f32, bf16.
 #include "compiler/emit/nvptx/attention/AttentionConfigText.h"
 #include "compiler/emit/nvptx/attention/AttentionKernels.h"
 #include "tools/bench/gpu/kernel_files.h"
@@ -80,25 +80,38 @@ static Status writeKernels(const ListedKernel &kernel,
   return write(".convert", buildConvertKernel);
 }
 
+static Status writeMaskPasses(const std::filesystem::path &folder) {
+  for (auto [name, mask] : {std::pair{"keybias.boolean", KeyMask::Boolean},
+                            std::pair{"keybias.f32", KeyMask::Added}})
+    LOCKSTEP_RETURN_IF_ERROR(writeKernel(
+        name, "",
+        [&](mlir::ModuleOp module) {
+          return buildKeyBiasKernel(module, mask, "attention");
+        },
+        folder));
+  for (auto [name, element] :
+       {std::pair{"pieces.boolean", MaskElement::Boolean},
+        std::pair{"pieces.f32", MaskElement::F32},
+        std::pair{"pieces.bf16", MaskElement::BFloat16}})
+    LOCKSTEP_RETURN_IF_ERROR(writeKernel(
+        name, "",
+        [&](mlir::ModuleOp module) {
+          return buildMaskPiecesKernel(module, element, "attention");
+        },
+        folder));
+  return Status::success();
+}
+
 static Status writeList(const std::string &list, const std::string &folder) {
   LOCKSTEP_ASSIGN_OR_RETURN(std::vector<ListedKernel> kernels, readList(list));
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   std::string manifest;
-  bool keyBias = false;
   for (const ListedKernel &kernel : kernels) {
     LOCKSTEP_RETURN_IF_ERROR(writeKernels(kernel, folder));
-    keyBias |=
-        std::visit([](auto &each) { return each.keyBias; }, kernel.config);
     manifest += kernel.label + " " + printConfig(kernel.config) + "\n";
   }
-  if (keyBias)
-    LOCKSTEP_RETURN_IF_ERROR(writeKernel(
-        "keybias", "",
-        [](mlir::ModuleOp module) {
-          return buildKeyBiasKernel(module, KeyMask::Boolean, "attention");
-        },
-        folder));
+  LOCKSTEP_RETURN_IF_ERROR(writeMaskPasses(folder));
   return writeFile(std::filesystem::path(folder) / "manifest", manifest);
 }
 

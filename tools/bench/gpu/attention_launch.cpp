@@ -44,11 +44,13 @@ struct Tensor {
   void *data;
   int64_t sizes[4], strides[4];
 };
-constexpr int tensorCount = int(AttentionTensor::KeyMask) + 1;
+constexpr int tensorCount = int(AttentionTensor::Mask) + 1;
 
 /// What a pass is: its tensors in the order of AttentionTensor, and numbers.
 struct Pass {
   Tensor tensors[tensorCount];
+  /// Of a mask's elements: "boolean" (i8), "f32", "bf16".
+  const char *maskElement;
   int64_t window;
   float scale;
   /// Whether memory between kernels is NaN at first: without, compute-sanitizer
@@ -62,9 +64,9 @@ struct Pass {
   }
 };
 
-/// A kernel of a manifest.
+/// A kernel of a manifest. The passes over masks belong to all.
 struct Kernel {
-  std::string label;
+  std::string folder, label;
   KernelConfig config;
   std::map<AttentionKernel, CUfunction> functions;
 };
@@ -208,8 +210,8 @@ static CUfunction load(const std::string &path, int sharedBytes) {
   return function;
 }
 
-static void loadAll(Kernel &kernel, const std::string &folder) {
-  std::string path = folder + "/" + kernel.label;
+static void loadAll(Kernel &kernel) {
+  std::string path = kernel.folder + "/" + kernel.label;
   auto main = AttentionKernel::Forward;
   if (auto *backward = std::get_if<BackwardConfig>(&kernel.config)) {
     main = AttentionKernel::Backward;
@@ -222,15 +224,21 @@ static void loadAll(Kernel &kernel, const std::string &folder) {
   } else if (std::get_if<QueryGradientConfig>(&kernel.config)) {
     main = AttentionKernel::QueryGradient;
   }
-  auto [sharedBytes, keyBias] = std::visit(
-      [](const auto &each) {
-        return std::pair(getSharedLayout(each).totalBytes, each.keyBias);
-      },
-      kernel.config);
-  kernel.functions[main] = load(path + ".cubin", sharedBytes);
-  if (keyBias)
-    kernel.functions[AttentionKernel::KeyBias] =
-        load(folder + "/keybias.cubin", 0);
+  kernel.functions[main] = load(
+      path + ".cubin",
+      std::visit(
+          [](const auto &each) { return getSharedLayout(each).totalBytes; },
+          kernel.config));
+}
+
+static CUfunction getFunction(const Kernel &kernel, AttentionKernel which,
+                              const Pass &pass) {
+  auto found = kernel.functions.find(which);
+  if (found != kernel.functions.end())
+    return found->second;
+  const char *name = which == AttentionKernel::KeyBias ? "keybias" : "pieces";
+  return load(kernel.folder + "/" + name + "." + pass.maskElement + ".cubin",
+              0);
 }
 
 static AttentionSize getSize(const Pass &pass) {
@@ -253,6 +261,11 @@ static AttentionStrides getStrides(const Pass &pass) {
     if (const Tensor &tensor = pass.tensors[i]; tensor.data)
       strides[AttentionTensor(i)] = {tensor.strides[2], tensor.strides[1],
                                      tensor.strides[0]};
+  if (const Tensor &mask = pass[AttentionTensor::KeyMask]; mask.data)
+    strides[AttentionTensor::KeyMask] = {0, 0, mask.strides[0]};
+  if (const Tensor &mask = pass[AttentionTensor::Mask]; mask.data)
+    strides[AttentionTensor::Mask] = {mask.strides[2], mask.strides[1],
+                                      mask.strides[0], mask.strides[3]};
   return strides;
 }
 
@@ -314,8 +327,8 @@ Kernel *attention_open(const char *folder, const char *label) {
     auto config = parseConfig(line.substr(prefix.size()), error);
     if (!config)
       fail(line, error);
-    auto *kernel = new Kernel{label, *config, {}};
-    loadAll(*kernel, folder);
+    auto *kernel = new Kernel{folder, label, *config, {}};
+    loadAll(*kernel);
     return kernel;
   }
   fail(label, "it is not in the manifest");
@@ -330,7 +343,7 @@ Plan *attention_plan(const Kernel *kernel, const Kernel *queryKernel,
   for (const AttentionLaunch &launch : planned.launches) {
     bool ofQueries = launch.kernel == AttentionKernel::QueryGradient;
     const Kernel &owner = ofQueries ? *queryKernel : *kernel;
-    plan->add(owner.functions.at(launch.kernel), launch);
+    plan->add(getFunction(owner, launch.kernel, *pass), launch);
   }
   return plan;
 }

@@ -5,7 +5,7 @@ import math
 import os
 
 # As AttentionTensor has them.
-TENSORS = ("query", "key", "value", "output", "output_gradient", "query_gradient", "key_gradient", "value_gradient", "lse", "key_mask")
+TENSORS = ("query", "key", "value", "output", "output_gradient", "query_gradient", "key_gradient", "value_gradient", "lse", "key_mask", "mask")
 
 
 class Tensor(ctypes.Structure):
@@ -13,7 +13,7 @@ class Tensor(ctypes.Structure):
 
 
 class Pass(ctypes.Structure):
-    _fields_ = [("tensors", Tensor * len(TENSORS)), ("window", ctypes.c_int64), ("scale", ctypes.c_float),
+    _fields_ = [("tensors", Tensor * len(TENSORS)), ("mask_element", ctypes.c_char_p), ("window", ctypes.c_int64), ("scale", ctypes.c_float),
                 ("poison", ctypes.c_int32), ("blocks", ctypes.c_int32)]
 
 
@@ -48,8 +48,9 @@ class Library:
         words = self.get_words(label)
         return "causal" if "causal" in words else "window" if "window" in words else "full"
 
-    def has_key_mask(self, label):
-        return "keybias" in self.get_words(label)
+    def get_mask_kind(self, label):
+        """What the kernel takes besides: "keybias", "boolean", "added", or None."""
+        return next((word for word in self.get_words(label) if word in ("keybias", "boolean", "added")), None)
 
     def get_labels(self):
         """Forwards and backwards alone, and the pairs of query gradient and backward."""
@@ -62,13 +63,13 @@ class Library:
                 continue
             def same(other):
                 return self.words[other][0] == "querygradient" and all(
-                    get(other) == get(label) for get in (self.get_head_dim, self.get_mask, self.has_key_mask))
+                    get(other) == get(label) for get in (self.get_head_dim, self.get_mask, self.get_mask_kind))
             labels += [f"{other}+{label}" for other in self.words if same(other)][:1]
         return labels
 
-    def plan(self, label, tensors, window=0, poison=True, blocks=0):
+    def plan(self, label, tensors, window=0, mask_element="boolean", poison=True, blocks=0):
         """`tensors`: (address, sizes, strides in elements) by name."""
-        described = Pass(window=window, scale=1 / math.sqrt(tensors["query"][1][3]), poison=poison, blocks=blocks)
+        described = Pass(mask_element=mask_element.encode(), window=window, scale=1 / math.sqrt(tensors["query"][1][3]), poison=poison, blocks=blocks)
         for name, (address, sizes, strides) in tensors.items():
             entry = described.tensors[TENSORS.index(name)]
             entry.data = address

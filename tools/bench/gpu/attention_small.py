@@ -15,8 +15,9 @@ import numpy
 
 from attention_library import Library
 
-# batch, query heads, key heads, queries, keys, head dimension's distance below the kernel's, window, blocks
-SIZES = [(2, 4, 2, 200, 200, 0, 70, 3), (1, 2, 2, 129, 129, 16, 5, 1)]
+# batch, query heads, key heads, queries, keys, head dimension's distance below the kernel's, window, blocks,
+# shape of a mask
+SIZES = [(2, 4, 2, 200, 200, 0, 70, 3, (2, 1, 200, 200)), (1, 2, 2, 129, 129, 16, 5, 1, (1, 2, 1, 129))]
 
 
 def round_to_bf16(x):
@@ -52,21 +53,31 @@ class Device:
         return bits.view(numpy.float32).astype(numpy.float64)
 
 
-def get_seen(queries, keys, mask, window, key_mask):
+def get_seen(queries, keys, mask, window):
     row, column = numpy.arange(queries)[:, None], numpy.arange(keys)[None]
     seen = numpy.ones((1, 1, queries, keys), bool)
     if mask != "full":
         seen &= column <= row
     if mask == "window":
         seen &= column > row - window
-    return seen if key_mask is None else seen & (key_mask != 0)[:, None, None, :]
+    return seen
 
 
-def reference(q, k, v, dout, seen):
+def make_mask(kind, shape, random):
+    """(as the kernel gets it, whether a key is seen, what is added)."""
+    seen = random.random(shape) < 0.7
+    seen[-1, ..., : shape[-2] // 2, :] = False   # the first rows see nothing
+    if kind != "added":
+        return seen.astype(numpy.uint8), seen, 0
+    added = random.standard_normal(shape).astype(numpy.float32)
+    return numpy.where(seen, added, numpy.float32("-inf")), seen, added
+
+
+def reference(q, k, v, dout, seen, added=0):
     """out, lse, dq, dk, dv; rows without keys give zeros."""
     group, scale = q.shape[1] // k.shape[1], q.shape[3] ** -0.5
     wide_k, wide_v = k.repeat(group, 1), v.repeat(group, 1)
-    scores = numpy.where(seen, q @ wide_k.swapaxes(2, 3) * scale, -numpy.inf)
+    scores = numpy.where(seen, q @ wide_k.swapaxes(2, 3) * scale + added, -numpy.inf)
     maximum = scores.max(-1, keepdims=True)
     weights = numpy.exp(scores - numpy.where(numpy.isinf(maximum), 0, maximum))
     total = weights.sum(-1, keepdims=True)
@@ -86,17 +97,20 @@ def error(x, expected):
 
 
 def run(library, device, label, size, random):
-    batch, heads, key_heads, queries, keys, below, window, blocks = size
+    batch, heads, key_heads, queries, keys, below, window, blocks, mask_shape = size
     head_dim, mask = library.get_head_dim(label) - below, library.get_mask(label)
     make = lambda h, rows: round_to_bf16(random.standard_normal((batch, h, rows, head_dim)))
     inputs = [make(heads, queries), make(key_heads, keys), make(key_heads, keys), make(heads, queries)]
     tensors = dict(zip(("query", "key", "value", "output_gradient"), (device.upload(bits) for bits, _ in inputs)))
-    key_mask = None
-    if library.has_key_mask(label):
-        key_mask = (random.random((batch, keys)) < 0.7).astype(numpy.uint8)
-        key_mask[-1] = 0
-        tensors["key_mask"] = device.upload(key_mask)
-    out, lse, *gradients = reference(*(values for _, values in inputs), get_seen(queries, keys, mask, window, key_mask))
+    seen, added, kind = get_seen(queries, keys, mask, window), 0, library.get_mask_kind(label)
+    if kind:
+        shape = (batch, 1, 1, keys) if kind == "keybias" else mask_shape
+        given, more, added = make_mask(kind, shape, random)
+        seen = seen & more
+        address, shape, strides = device.upload(given)
+        strides = [0 if size == 1 else stride for size, stride in zip(shape, strides)]
+        tensors["key_mask" if kind == "keybias" else "mask"] = (address, shape, strides)
+    out, lse, *gradients = reference(*(values for _, values in inputs), seen, added)
     if library.is_forward(label):
         del tensors["output_gradient"]
         tensors["output"] = device.allocate(out.shape, 2)
@@ -106,7 +120,7 @@ def run(library, device, label, size, random):
         tensors["lse"] = device.upload(lse.astype(numpy.float32))
         for name, gradient in zip(("query_gradient", "key_gradient", "value_gradient"), gradients):
             tensors[name] = device.allocate(gradient.shape, 2)
-    plan = library.plan(label, tensors, window, poison=False, blocks=blocks)
+    plan = library.plan(label, tensors, window, "f32" if kind == "added" else "boolean", poison=False, blocks=blocks)
     plan.run()
     if not library.is_forward(label):
         return max(error(device.download_bf16(tensors[name]), gradient)

@@ -20,9 +20,11 @@ public:
 
 private:
   /// Only what is wanted, since nothing removes the rest, which would take
-  /// registers: the head never is, the tile for a mask.
+  /// registers: the tile for a mask, the head for one over queries and keys.
   Values toValues(const StepState &state);
   StepState fromValues(ValueRange values);
+  bool wantsTile() const { return config.mask != Mask::Full || wantsHead(); }
+  bool wantsHead() const { return config.tensorMask != TensorMask::None; }
   Values runItem(Value index, ValueRange carried);
   StepState runStep(const BackwardItem &item, Value keyStage, Value step,
                     const StepState &state, bool isLast);
@@ -34,8 +36,10 @@ Values AheadSteps::toValues(const StepState &state) {
   values.append(state.keyGradient);
   values.append(state.valueGradient);
   values.append({state.at.stage, state.at.parity});
-  if (config.mask != Mask::Full)
+  if (wantsTile())
     values.push_back(state.tile.tile);
+  if (wantsHead())
+    values.push_back(state.tile.head);
   return values;
 }
 
@@ -51,7 +55,7 @@ StepState AheadSteps::fromValues(ValueRange values) {
   state.valueGradient = take(gradientSums);
   state.at = {values[0], values[1]};
   Value zero = b.constant(0);
-  state.tile = {config.mask == Mask::Full ? zero : values[2], zero};
+  state.tile = {wantsTile() ? values[2] : zero, wantsHead() ? values[3] : zero};
   return state;
 }
 
@@ -100,10 +104,11 @@ StepState AheadSteps::runStep(const BackwardItem &item, Value keyStage,
                               Value step, const StepState &state, bool isLast) {
   Value stage = state.at.stage;
   StepState next;
+  StepMask mask = startMask(item, state.tile);
   frame.outputGradients.waitUntilFull(state.at);
   b.fenceProducts();
   Values weightGradients = issueWeightGradients(keyStage, stage);
-  Values weights = getWeights(item, state.tile, state.scores, stage);
+  Values weights = getWeights(item, state.tile, state.scores, mask, stage);
   auto issueValues = [&] {
     next.valueGradient = issueValueGradient(state.valueGradient,
                                             b.packSums(weights), stage, step);

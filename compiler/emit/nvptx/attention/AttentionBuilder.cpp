@@ -25,6 +25,9 @@ Value AttentionBuilder::negateF32(Value a) {
 Value AttentionBuilder::equalF32(Value a, Value b) {
   return arith::CmpFOp::create(*this, arith::CmpFPredicate::OEQ, a, b);
 }
+Value AttentionBuilder::lessF32(Value a, Value b) {
+  return arith::CmpFOp::create(*this, arith::CmpFPredicate::OLT, a, b);
+}
 Value AttentionBuilder::exp2F32(Value a) {
   return pureAssembly("ex2.approx.ftz.f32 $0, $1;", "=f,f", a, getF32Type());
 }

@@ -30,6 +30,7 @@ public:
   Value maximumF32(Value a, Value b);
   Value negateF32(Value a);
   Value equalF32(Value a, Value b);
+  Value lessF32(Value a, Value b);
   /// One instruction each.
   Value exp2F32(Value a);
   Value log2F32(Value a);

@@ -26,6 +26,29 @@ int64_t attention::getQuerySumBytes(const BackwardConfig &config,
   return getPaddedRows(config, queries) * config.headDim * 4;
 }
 
+int attention::getMaskPieceBytes(TensorMask mask) {
+  return maskPieceThreads * (mask == TensorMask::Boolean ? 4 : 128);
+}
+
+static int64_t countPieces(int64_t length, int64_t step) {
+  return (length + step - 1) / step * (step / maskPiece);
+}
+MaskPieceCounts attention::getMaskPieces(const ForwardConfig &config,
+                                         int64_t queries, int64_t keys) {
+  return {countPieces(queries, getQueryRows(config)),
+          countPieces(keys, keyBlock)};
+}
+MaskPieceCounts attention::getMaskPieces(const QueryGradientConfig &config,
+                                         int64_t queries, int64_t keys) {
+  return {countPieces(queries, getQueryRows(config)),
+          countPieces(keys, keyBlock)};
+}
+MaskPieceCounts attention::getMaskPieces(const BackwardConfig &config,
+                                         int64_t queries, int64_t keys) {
+  return {countPieces(keys, keyBlock),
+          countPieces(queries, getQueryRows(config))};
+}
+
 int attention::getThreads(const ForwardConfig &config) {
   return 128 * (config.consumers + 1);
 }
@@ -128,9 +151,14 @@ static std::string expected(const std::string &what, int got) {
   return "expected " + what + ", but got " + std::to_string(got);
 }
 
-static std::string checkHeadDim(int headDim) {
-  if (headDim != 64 && headDim != 128)
-    return expected("a head dimension of 64 or 128", headDim);
+/// What all kernels have.
+template <typename Config>
+static std::string checkCommon(const Config &config) {
+  if (config.headDim != 64 && config.headDim != 128)
+    return expected("a head dimension of 64 or 128", config.headDim);
+  if (config.keyBias && config.tensorMask != TensorMask::None)
+    return "expected a mask over keys, or one over queries and keys, but got "
+           "both";
   return {};
 }
 
@@ -143,7 +171,7 @@ static std::string checkShared(int bytes) {
 }
 
 std::string attention::checkConfig(const ForwardConfig &config) {
-  std::string error = checkHeadDim(config.headDim);
+  std::string error = checkCommon(config);
   if (!error.empty())
     return error;
   if (config.consumers != 2 && config.consumers != 3)
@@ -162,7 +190,7 @@ std::string attention::checkConfig(const ForwardConfig &config) {
 }
 
 std::string attention::checkConfig(const BackwardConfig &config) {
-  std::string error = checkHeadDim(config.headDim);
+  std::string error = checkCommon(config);
   if (!error.empty())
     return error;
   if (config.stages < 2)
@@ -176,7 +204,7 @@ std::string attention::checkConfig(const BackwardConfig &config) {
 }
 
 std::string attention::checkConfig(const QueryGradientConfig &config) {
-  std::string error = checkHeadDim(config.headDim);
+  std::string error = checkCommon(config);
   if (!error.empty())
     return error;
   if (config.stages < 2)

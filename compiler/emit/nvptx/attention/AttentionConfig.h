@@ -8,6 +8,7 @@
 //
 //   forward          out and lse, the natural logarithm of each row's sum
 //   key bias         what is added to the scores of each key, from a mask
+//   mask pieces      a mask over queries and keys in the order of registers
 //   prepare          what backward reads of each query besides q and dout
 //   backward         dk and dv, and dq as f32 sums in the order of registers
 //   convert          dq as bf16 rows
@@ -39,12 +40,22 @@ enum class Mask {
   CausalWindow,
 };
 
+/// A mask over queries and keys, besides the other one.
+enum class TensorMask {
+  None,
+  /// Says which keys a query sees: a bit each.
+  Boolean,
+  /// Is added to the scaled scores: f32.
+  Added,
+};
+
 struct ForwardConfig {
   int headDim = 64;
   Mask mask = Mask::Full;
   /// Something is added to every score of a key, the same for all queries and
   /// heads: minus infinity hides a key, as padding does.
   bool keyBias = false;
+  TensorMask tensorMask = TensorMask::None;
   /// Warpgroups that multiply, each with 64 rows of queries.
   int consumers = 2;
   /// Blocks of 128 keys and of their values in flight, tiles of queries.
@@ -68,6 +79,7 @@ struct BackwardConfig {
   int headDim = 64;
   Mask mask = Mask::Full;
   bool keyBias = false;
+  TensorMask tensorMask = TensorMask::None;
   /// Tiles of queries, and of dout, in flight; blocks of keys and values.
   int stages = 2, keyStages = 1;
   QueryGradient queryGradient = QueryGradient::Reduce;
@@ -82,6 +94,7 @@ struct QueryGradientConfig {
   int headDim = 64;
   Mask mask = Mask::Full;
   bool keyBias = false;
+  TensorMask tensorMask = TensorMask::None;
   int stages = 2, queryStages = 1;
 };
 
@@ -114,6 +127,29 @@ int getQueryRows(const BackwardConfig &config);
 int64_t getPaddedRows(const BackwardConfig &config, int64_t queries);
 /// Keys are padded to whole blocks in the key bias.
 int64_t getPaddedKeys(int64_t keys);
+/// Whether data hides keys: those past the end as well, and all of a row
+/// perhaps.
+template <typename Config> bool hidesByData(const Config &config) {
+  return config.keyBias || config.tensorMask != TensorMask::None;
+}
+
+/// A mask over queries and keys is read in pieces of 64 rows by 64 columns of a
+/// warpgroup's product (of backward: keys by queries), each with the threads'
+/// sums together: 32 bits, or 8 times 4 f32 with those of all threads side by
+/// side.
+constexpr int maskPiece = 64, maskPieceThreads = 128;
+int getMaskPieceBytes(TensorMask mask);
+/// How many pieces cover a head, so that no warpgroup reads beyond.
+struct MaskPieceCounts {
+  int64_t rows, columns;
+};
+MaskPieceCounts getMaskPieces(const ForwardConfig &config, int64_t queries,
+                              int64_t keys);
+MaskPieceCounts getMaskPieces(const QueryGradientConfig &config,
+                              int64_t queries, int64_t keys);
+MaskPieceCounts getMaskPieces(const BackwardConfig &config, int64_t queries,
+                              int64_t keys);
+
 /// Bytes of dq's sums for one head.
 int64_t getQuerySumBytes(const BackwardConfig &config, int64_t queries);
 

@@ -35,7 +35,9 @@ static Flag<Config> flag(const char *word, T Config::*field, T value) {
 template <typename Config> static std::vector<Flag<Config>> getMaskFlags() {
   return {flag("causal", &Config::mask, Mask::Causal),
           flag("window", &Config::mask, Mask::CausalWindow),
-          flag("keybias", &Config::keyBias, true)};
+          flag("keybias", &Config::keyBias, true),
+          flag("boolean", &Config::tensorMask, TensorMask::Boolean),
+          flag("added", &Config::tensorMask, TensorMask::Added)};
 }
 
 template <typename Config> static const Words<Config> &getWords();

@@ -12,7 +12,7 @@
 //
 //   forward         maps: query (getQueryRows), key (128), value (128), output
 //                   (64); ptr lse f32 [B, H, T], key bias, table, bounds; i32
-//                   queries, keys, query heads, window; f32 scale
+//                   queries, keys, query heads, window; f32 scale; MASK
 //   prepare         ptr out, dout (bf16), lse, logSum, rowSum, dq's sums;
 //                   i32 rows (B H padded rows), queries, padded rows, query
 //                   heads, head dimension; i64 strides in elements: out's row,
@@ -21,19 +21,27 @@
 //   backward        maps: query, key (128), value (128), dout, both gradients
 //                   dk and dv (64); ptr logSum, rowSum, dq's sums, key bias,
 //                   table, bounds; i32 queries' tiles (padded rows /
-//                   getQueryRows), keys, query heads, window; f32 scale
+//                   getQueryRows), keys, query heads, window; f32 scale;
+//                   MASK
 //   convert         map: dq (64); ptr dq's sums; i32 queries' tiles, query
 //                   heads; f32 scale. Grid: 2 blocks for each head's tile
 //   query gradient  maps: query (128), key, value (128), dout (128), dq (64);
 //                   ptr out, dout, lse, logSum, rowSum, key bias, table,
-//                   bounds; i32
-//                   queries, keys, padded rows, query heads, window, head
-//                   dimension; i64 the six strides of prepare; f32 scale
-//
+//                   bounds; i32 queries, keys, padded rows, query heads,
+//                   window, head dimension; i64 the six strides of prepare;
+//                   f32 scale; MASK
 //   key bias        ptr mask (i8 or f32 [batch][key]), key bias; i32 rows (B
 //                   padded keys), keys, padded keys; i64 the mask's stride from
 //                   batch to batch, 0 for one that is shared; f32 scale. Grid:
 //                   one block for keyBiasThreads rows
+//   mask pieces     ptr mask, pieces; i32 rows and columns of the mask; rows
+//                   and columns of pieces (getMaskPieces); heads that differ;
+//                   i64 the mask's strides in elements: row, column, head,
+//                   batch (0 where it is shared); f32 scale. Rows are queries,
+//                   for backward keys. Grid: one block for each piece
+//
+// MASK: ptr pieces, i32 pieces from one row of pieces, head, batch to the next
+// (0 where the mask is shared).
 //
 // The key bias, f32 [B, padded keys], is added to the scores before the scale.
 // logSum and rowSum, f32 [B, H, padded rows], are what prepare or the query
@@ -53,6 +61,13 @@ namespace lockstep::attention {
 /// scaled scores.
 enum class KeyMask { Boolean, Added };
 
+/// Of a mask over queries and keys: i8, 0 hides the key; or added to the scaled
+/// scores.
+enum class MaskElement { Boolean, F32, BFloat16 };
+
+mlir::LogicalResult buildMaskPiecesKernel(mlir::ModuleOp module,
+                                          MaskElement element,
+                                          llvm::StringRef symbol);
 mlir::LogicalResult buildKeyBiasKernel(mlir::ModuleOp module, KeyMask mask,
                                        llvm::StringRef symbol);
 mlir::LogicalResult buildForwardKernel(mlir::ModuleOp module,

@@ -5,16 +5,21 @@
 //===----------------------------------------------------------------------===//
 #include "compiler/emit/nvptx/attention/AttentionLaunch.h"
 #include <cstring>
+#include <type_traits>
 
 using namespace lockstep;
 using namespace lockstep::attention;
 
 std::string attention::checkStrides(const AttentionStrides &strides) {
-  for (const auto &[tensor, each] : strides)
+  for (const auto &[tensor, each] : strides) {
+    // The passes over masks take any.
+    if (tensor == AttentionTensor::KeyMask || tensor == AttentionTensor::Mask)
+      continue;
     for (int64_t stride : {each.row, each.head, each.batch})
       if (stride < 8 || stride % 8)
         return "expected strides that are multiples of 8 elements, but got " +
                std::to_string(stride);
+  }
   return {};
 }
 
@@ -52,6 +57,8 @@ public:
     add(LaunchParameter::Kind::Scalar).scalar = value;
     return *this;
   }
+  /// As kernels read them; null and zeros for one that takes no mask.
+  template <typename Config> LaunchBuilder &maskPieces(const Config &config);
   /// out's and dout's, as the passes over rows want them.
   LaunchBuilder &rowStrides() {
     for (AttentionTensor tensor :
@@ -120,6 +127,8 @@ static void planKeyBias(bool isUsed, const AttentionSize &size,
   if (!isUsed)
     return;
   int64_t padded = getPaddedKeys(size.keys), rows = size.batch * padded;
+  auto given = strides.find(AttentionTensor::KeyMask);
+  int64_t stride = given == strides.end() ? size.keys : given->second.batch;
   plan.scratchBytes[AttentionScratch::KeyBias] = rows * 4;
   plan.launches.push_back(LaunchBuilder(AttentionKernel::KeyBias, size, strides)
                               .pointer(AttentionTensor::KeyMask)
@@ -127,10 +136,84 @@ static void planKeyBias(bool isUsed, const AttentionSize &size,
                               .number(rows)
                               .number(size.keys)
                               .number(padded)
-                              .wide(size.keys)
+                              .wide(stride)
                               .scalar(scale)
                               .grid(divideUp(rows, keyBiasThreads))
                               .finish(keyBiasThreads, 0));
+}
+
+namespace {
+/// How a mask over queries and keys becomes pieces, and lies in them.
+struct PieceGrid {
+  MaskPieceCounts counts;
+  int64_t heads, batches;
+
+  /// Pieces from one head, batch to the next.
+  int64_t getHead() const {
+    return heads == 1 ? 0 : counts.rows * counts.columns;
+  }
+  int64_t getBatch() const {
+    return batches == 1 ? 0 : heads * counts.rows * counts.columns;
+  }
+  int64_t getCount() const {
+    return batches * heads * counts.rows * counts.columns;
+  }
+};
+} // namespace
+
+template <typename Config>
+static PieceGrid getPieceGrid(const Config &config, const AttentionSize &size,
+                              const AttentionStrides &strides) {
+  const TensorStrides &mask = strides.at(AttentionTensor::Mask);
+  return {getMaskPieces(config, size.queries, size.keys),
+          mask.head ? size.queryHeads : 1, mask.batch ? size.batch : 1};
+}
+
+/// Brings a mask over queries and keys into pieces for a kernel that takes one.
+template <typename Config>
+static void planMaskPieces(const Config &config, const AttentionSize &size,
+                           const AttentionStrides &strides, float scale,
+                           AttentionPlan &plan) {
+  if (config.tensorMask == TensorMask::None)
+    return;
+  PieceGrid grid = getPieceGrid(config, size, strides);
+  TensorStrides mask = strides.at(AttentionTensor::Mask);
+  int64_t rows = size.queries, columns = size.keys;
+  if (std::is_same_v<Config, BackwardConfig>) {
+    std::swap(rows, columns);
+    std::swap(mask.row, mask.column);
+  }
+  plan.scratchBytes[AttentionScratch::MaskPieces] =
+      std::max(plan.scratchBytes[AttentionScratch::MaskPieces],
+               grid.getCount() * getMaskPieceBytes(config.tensorMask));
+  plan.launches.push_back(
+      LaunchBuilder(AttentionKernel::MaskPieces, size, strides)
+          .pointer(AttentionTensor::Mask)
+          .scratch(AttentionScratch::MaskPieces)
+          .number(rows)
+          .number(columns)
+          .number(grid.counts.rows)
+          .number(grid.counts.columns)
+          .number(grid.heads)
+          .wide(mask.row)
+          .wide(mask.column)
+          .wide(mask.head)
+          .wide(mask.batch)
+          .scalar(scale)
+          .grid(grid.getCount())
+          .finish(maskPieceThreads, 0));
+}
+
+template <typename Config>
+LaunchBuilder &LaunchBuilder::maskPieces(const Config &config) {
+  bool isUsed = config.tensorMask != TensorMask::None;
+  PieceGrid grid{{0, 0}, 1, 1};
+  if (isUsed)
+    grid = getPieceGrid(config, size, strides);
+  return scratch(AttentionScratch::MaskPieces, isUsed)
+      .number(grid.counts.columns)
+      .number(grid.getHead())
+      .number(grid.getBatch());
 }
 
 AttentionPlan attention::planForward(const ForwardConfig &config,
@@ -139,6 +222,7 @@ AttentionPlan attention::planForward(const ForwardConfig &config,
                                      float scale, int multiprocessors) {
   AttentionPlan plan;
   planKeyBias(config.keyBias, size, strides, scale, plan);
+  planMaskPieces(config, size, strides, scale, plan);
   plan.launches.push_back(
       LaunchBuilder(AttentionKernel::Forward, size, strides)
           .map(AttentionTensor::Query, getQueryRows(config))
@@ -153,6 +237,7 @@ AttentionPlan attention::planForward(const ForwardConfig &config,
           .number(size.queryHeads)
           .number(size.window)
           .scalar(scale)
+          .maskPieces(config)
           .finish(getThreads(config), getSharedLayout(config).totalBytes));
   return plan;
 }
@@ -180,6 +265,7 @@ static AttentionLaunch getBackward(const BackwardConfig &config,
       .number(size.queryHeads)
       .number(size.window)
       .scalar(scale)
+      .maskPieces(config)
       .finish(getThreads(config), getSharedLayout(config).totalBytes);
 }
 
@@ -218,6 +304,7 @@ AttentionPlan attention::planBackward(const BackwardConfig &config,
           .rowStrides()
           .grid(divideUp(heads * padded, getPrepareRows(config.headDim)))
           .finish(prepareThreads, 0));
+  planMaskPieces(config, size, strides, scale, plan);
   plan.launches.push_back(
       getBackward(config, size, strides, scale, multiprocessors));
   int64_t tiles = padded / getQueryRows(config);
@@ -240,6 +327,7 @@ AttentionPlan attention::planBackward(const QueryGradientConfig &queryConfig,
   AttentionPlan plan;
   addVectors(config, size, plan);
   planKeyBias(config.keyBias, size, strides, scale, plan);
+  planMaskPieces(queryConfig, size, strides, scale, plan);
   int rows = getQueryRows(queryConfig);
   plan.launches.push_back(
       LaunchBuilder(AttentionKernel::QueryGradient, size, strides)
@@ -263,8 +351,10 @@ AttentionPlan attention::planBackward(const QueryGradientConfig &queryConfig,
           .number(size.headDim)
           .rowStrides()
           .scalar(scale)
+          .maskPieces(queryConfig)
           .finish(getThreads(queryConfig),
                   getSharedLayout(queryConfig).totalBytes));
+  planMaskPieces(config, size, strides, scale, plan);
   plan.launches.push_back(
       getBackward(config, size, strides, scale, multiprocessors));
   return plan;

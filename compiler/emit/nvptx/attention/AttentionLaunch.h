@@ -8,8 +8,9 @@
 
 namespace lockstep::attention {
 
-/// What the caller passes in. LogSumExp is f32 [batch][head][query], KeyMask i8
-/// [batch][key]; the others are bf16 [batch][head][row][column].
+/// What the caller passes in. LogSumExp is f32 [batch][head][query]; KeyMask
+/// [batch][key] and Mask [batch][head][query][key] are i8 or numbers; the
+/// others are bf16 [batch][head][row][column].
 enum class AttentionTensor {
   Query,
   Key,
@@ -21,20 +22,26 @@ enum class AttentionTensor {
   ValueGradient,
   LogSumExp,
   KeyMask,
+  Mask,
 };
 
 /// Memory between the kernels of a plan, in which no value is assumed.
-enum class AttentionScratch { LogSum, RowSum, QuerySums, KeyBias };
+enum class AttentionScratch { LogSum, RowSum, QuerySums, KeyBias, MaskPieces };
 
 /// Distances in elements from one row, head, batch to the next.
 struct TensorStrides {
   int64_t row = 0, head = 0, batch = 0;
+  /// Of Mask.
+  int64_t column = 1;
 };
-/// Of the tensors up to ValueGradient that a plan uses.
+/// Of the tensors up to ValueGradient that a plan uses, and of the masks, where
+/// a stride of 0 means that all share it. Without its own, KeyMask is
+/// contiguous.
 using AttentionStrides = std::map<AttentionTensor, TensorStrides>;
 
 enum class AttentionKernel {
   KeyBias,
+  MaskPieces,
   Forward,
   Prepare,
   Backward,

@@ -20,7 +20,7 @@
 #define LOCKSTEP_COMPILER_EMIT_NVPTX_ATTENTION_BACKWARD_H
 
 #include "compiler/emit/nvptx/attention/AttentionConfig.h"
-#include "compiler/emit/nvptx/attention/BlockFrame.h"
+#include "compiler/emit/nvptx/attention/MaskPieces.h"
 
 namespace lockstep::attention {
 
@@ -29,6 +29,7 @@ struct BackwardArguments {
   Value query, key, value, outputGradient, keyGradient, valueGradient;
   Value logSum, rowSum, querySums, keyBias, table, bounds;
   Value tiles, keys, queryHeads, window, scale;
+  MaskPieceArguments mask;
 };
 
 struct BackwardFrame : BlockFrame {

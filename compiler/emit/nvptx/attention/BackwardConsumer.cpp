@@ -10,6 +10,7 @@ using namespace lockstep::attention;
 BackwardConsumer::BackwardConsumer(BackwardFrame &frame)
     : frame(frame), b(frame.b), config(frame.config), self(frame),
       queryRows(getQueryRows(config)), gradientSums(config.headDim / 2),
+      pieces(frame, self, config.tensorMask, frame.arguments.mask),
       scale(b.multiplyF32(frame.arguments.scale, b.constantF32(log2E))) {}
 
 BackwardItem BackwardConsumer::loadItem(Value index) {
@@ -68,14 +69,27 @@ Value BackwardConsumer::getVectorColumn(Value stage) {
   return b.add(b.hide(column), b.multiply(stage, frame.layout.vectorBytes));
 }
 
+BackwardConsumer::StepMask BackwardConsumer::startMask(const BackwardItem &item,
+                                                       QueryTile tile) {
+  if (config.tensorMask == TensorMask::None)
+    return {};
+  Value head =
+      b.subtract(tile.head, b.multiply(item.batch, frame.arguments.queryHeads));
+  Value piece = pieces.getPiece(item.batch, head,
+                                b.add(item.row, b.shiftLeft(self.index, 6)),
+                                b.multiply(tile.tile, queryRows));
+  return {piece, pieces.loadAhead(piece, queryRows / 2)};
+}
+
 Values BackwardConsumer::getWeights(const BackwardItem &item, QueryTile tile,
-                                    ArrayRef<Value> scores, Value stage) {
-  Values seen(scores);
-  // The bias of keys past the end is minus infinity.
-  if (config.mask != Mask::Full || !config.keyBias) {
-    MaskArguments mask{config.mask, frame.arguments.keys,
-                       frame.arguments.window};
-    seen = maskQueries(frame, self, mask, scores,
+                                    ArrayRef<Value> scores,
+                                    const StepMask &mask, Value stage) {
+  Values seen = pieces.apply(scores, mask.piece, mask.ahead);
+  // Data hides keys past the end, too.
+  if (config.mask != Mask::Full || !hidesByData(config)) {
+    MaskArguments arguments{config.mask, frame.arguments.keys,
+                            frame.arguments.window};
+    seen = maskQueries(frame, self, arguments, seen,
                        b.multiply(tile.tile, queryRows), item.row);
   }
   if (config.keyBias)

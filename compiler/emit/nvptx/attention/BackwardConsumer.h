@@ -26,9 +26,17 @@ protected:
   /// An item, with the bias of the thread's two rows.
   BackwardItem loadItem(Value index);
 
+  /// Where a mask over queries and keys has the scores of a step, and what is
+  /// loaded of it while they are multiplied.
+  struct StepMask {
+    Value piece;
+    Values ahead;
+  };
+  StepMask startMask(const BackwardItem &item, QueryTile tile);
   /// exp(scale s - lse) of the scores that are seen.
   Values getWeights(const BackwardItem &item, QueryTile tile,
-                    llvm::ArrayRef<Value> scores, Value stage);
+                    llvm::ArrayRef<Value> scores, const StepMask &mask,
+                    Value stage);
   /// p (dp - rowSum).
   Values getScoreGradients(llvm::ArrayRef<Value> weights,
                            llvm::ArrayRef<Value> weightGradients, Value stage);
@@ -48,6 +56,8 @@ protected:
   int gradientSums;
 
 private:
+  MaskPieceReader pieces;
+
   /// This thread's first column of the vectors of the queries.
   Value getVectorColumn(Value stage);
 

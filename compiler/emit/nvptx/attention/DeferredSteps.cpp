@@ -130,6 +130,7 @@ StepState DeferredSteps::runStep(const BackwardItem &item, Position key,
                                  const StepState &state, bool isFirst) {
   Value keyStage = key.stage, stage = state.at.stage;
   Value keep = isFirst ? b.constant(0) : Value();
+  StepMask mask = startMask(item, state.tile);
   frame.queries.waitUntilFull(state.at);
   b.fenceProducts();
   Values scores = issueScores(keyStage, stage);
@@ -143,7 +144,8 @@ StepState DeferredSteps::runStep(const BackwardItem &item, Position key,
   frame.outputGradients.waitUntilFull(state.at);
   b.fenceProducts();
   Values weightGradients = issueWeightGradients(keyStage, stage);
-  Values weights = getWeights(item, state.tile, b.settle(1, scores), stage);
+  Values weights =
+      getWeights(item, state.tile, b.settle(1, scores), mask, stage);
 
   StepState next;
   auto issueValues = [&] {

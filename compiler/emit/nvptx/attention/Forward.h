@@ -12,7 +12,7 @@
 #define LOCKSTEP_COMPILER_EMIT_NVPTX_ATTENTION_FORWARD_H
 
 #include "compiler/emit/nvptx/attention/AttentionConfig.h"
-#include "compiler/emit/nvptx/attention/BlockFrame.h"
+#include "compiler/emit/nvptx/attention/MaskPieces.h"
 
 namespace lockstep::attention {
 
@@ -21,6 +21,7 @@ struct ForwardArguments {
   Value query, key, value, output;
   Value lse, keyBias, table, bounds;
   Value queries, keys, queryHeads, window, scale;
+  MaskPieceArguments mask;
 };
 
 struct ForwardFrame : BlockFrame {

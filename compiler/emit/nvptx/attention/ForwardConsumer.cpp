@@ -1,6 +1,7 @@
 //===- ForwardConsumer.cpp - The warpgroups of the forward kernel ---------===//
 #include "compiler/emit/nvptx/attention/Forward.h"
 #include "compiler/emit/nvptx/attention/KeyBias.h"
+#include "compiler/emit/nvptx/attention/MaskPieces.h"
 #include "compiler/emit/nvptx/attention/ScoreMask.h"
 #include "compiler/emit/nvptx/attention/Turns.h"
 
@@ -39,16 +40,21 @@ private:
   void store(const QueryWork &item, const RowState &rows,
              ArrayRef<Value> output);
 
+  /// A block's scores, with what data adds, once `groups` of products may still
+  /// run.
+  Values settleScores(int groups, ArrayRef<Value> scores, Value keyStage,
+                      Value piece);
+  /// Of a mask over queries and keys, at the warpgroup's rows.
+  Value getPiece(const QueryWork &item, Value j);
   Values issueScores(Value keyStage, Value queryStage);
   Values issueOutput(ArrayRef<Value> output, ArrayRef<Value> packed,
                      Value valueStage);
-  Values addBias(ArrayRef<Value> scores, Value keyStage);
   void releaseKeys(Value stage);
   Values mask(const QueryWork &item, Value j, ArrayRef<Value> scores);
   /// Whether a row may see no key in the blocks so far: in the first blocks of
-  /// a tall tile, or where a bias hides them.
+  /// a tall tile, or where data hides them.
   bool mayHideAll() const {
-    return config.keyBias ||
+    return hidesByData(config) ||
            (config.mask != Mask::Full && config.consumers != 2);
   }
   /// Probabilities before the division by their sum; `rows` goes on, `scales`
@@ -63,6 +69,7 @@ private:
   Consumer self;
   Turns turns;
   RowStore rowStore;
+  MaskPieceReader pieces;
   /// In base 2.
   Value scale;
 };
@@ -92,6 +99,7 @@ ForwardConsumer::ForwardConsumer(ForwardFrame &frame)
     : frame(frame), b(frame.b), config(frame.config), self(frame),
       turns(frame, self, config.consumers),
       rowStore(frame, self, frame.layout.output, config.headDim),
+      pieces(frame, self, config.tensorMask, frame.arguments.mask),
       scale(b.multiplyF32(frame.arguments.scale, b.constantF32(log2E))) {}
 
 void ForwardConsumer::run() {
@@ -135,8 +143,7 @@ BlockState ForwardConsumer::startItem(const QueryWork &item, Position keyAt,
   b.fenceProducts();
   Values scores = issueScores(keyAt.stage, queryStage);
   turns.pass();
-  scores = addBias(b.settle(0, scores), keyAt.stage);
-  releaseKeys(keyAt.stage);
+  scores = settleScores(0, scores, keyAt.stage, getPiece(item, b.constant(0)));
   BlockState state;
   Values exponentials = exponentiate(mask(item, b.constant(0), scores),
                                      state.rows, /*scales=*/nullptr);
@@ -157,8 +164,7 @@ BlockState ForwardConsumer::continueItem(const QueryWork &item, Value j,
   frame.values.waitUntilFull(state.value);
   Values output = issueOutput(state.output, state.packed, state.value.stage);
   turns.pass();
-  scores = addBias(b.settle(1, scores), state.key.stage);
-  releaseKeys(state.key.stage);
+  scores = settleScores(1, scores, state.key.stage, getPiece(item, j));
   // Blocks before the last one are seen whole unless tiles and blocks differ.
   if ((config.mask == Mask::Causal && config.consumers != 2) ||
       config.mask == Mask::CausalWindow)
@@ -204,10 +210,19 @@ Values ForwardConsumer::issueOutput(ArrayRef<Value> output,
                       frame.values.getMatrix(valueStage, keyBlock), keyBlock);
 }
 
-Values ForwardConsumer::addBias(ArrayRef<Value> scores, Value keyStage) {
-  if (!config.keyBias)
-    return Values(scores);
-  return addKeyBias(frame, self, scores, frame.getKeyBias(keyStage));
+Value ForwardConsumer::getPiece(const QueryWork &item, Value j) {
+  Value row = b.add(item.row, b.shiftLeft(self.index, 6));
+  return pieces.getPiece(item.batch, item.head, row, item.getFirstKey(b, j));
+}
+
+Values ForwardConsumer::settleScores(int groups, ArrayRef<Value> scores,
+                                     Value keyStage, Value piece) {
+  Values ahead = pieces.loadAhead(piece, scores.size());
+  Values settled = b.settle(groups, scores);
+  if (config.keyBias)
+    settled = addKeyBias(frame, self, settled, frame.getKeyBias(keyStage));
+  releaseKeys(keyStage);
+  return pieces.apply(settled, piece, ahead);
 }
 
 /// A finished product has been read by the whole warpgroup, but each warp reads
@@ -222,8 +237,8 @@ void ForwardConsumer::releaseKeys(Value stage) {
 
 Values ForwardConsumer::mask(const QueryWork &item, Value j,
                              ArrayRef<Value> scores) {
-  // The bias of keys past the end is minus infinity.
-  if (config.mask == Mask::Full && config.keyBias)
+  // Data hides keys past the end, too.
+  if (config.mask == Mask::Full && hidesByData(config))
     return Values(scores);
   MaskArguments arguments{config.mask, frame.arguments.keys,
                           frame.arguments.window};
@@ -318,7 +333,7 @@ void ForwardConsumer::store(const QueryWork &item, const RowState &rows,
     inverse[half] = LLVM::FDivOp::create(b, b.constantF32(1), sum,
                                          LLVM::FastmathFlags::arcp);
     // A row without keys gives zeros, and minus infinity as lse.
-    if (config.keyBias)
+    if (hidesByData(config))
       inverse[half] =
           b.select(b.equalF32(rows.maximum[half], b.constantF32(-INFINITY)),
                    b.constantF32(0), inverse[half]);

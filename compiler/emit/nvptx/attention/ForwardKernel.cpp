@@ -76,7 +76,11 @@ LogicalResult attention::buildForwardKernel(ModuleOp module,
                 {ArgumentKind::Number, &a.keys},
                 {ArgumentKind::Number, &a.queryHeads},
                 {ArgumentKind::Number, &a.window},
-                {ArgumentKind::Scalar, &a.scale}},
+                {ArgumentKind::Scalar, &a.scale},
+                {ArgumentKind::ReadOnly, &a.mask.pieces},
+                {ArgumentKind::Number, &a.mask.row},
+                {ArgumentKind::Number, &a.mask.head},
+                {ArgumentKind::Number, &a.mask.batch}},
                getThreads(config));
   ForwardFrame frame(b, config, a);
   frame.emitRoles(

@@ -6,6 +6,14 @@ using namespace mlir;
 using namespace lockstep;
 using namespace lockstep::attention;
 
+// Nothing that is multiplied with a scale or log2E later overflows.
+Value attention::getUnscaled(AttentionBuilder &b, Value added, Value scale) {
+  Value least = b.constantF32(-0x1p100);
+  Value hides = b.equalF32(added, b.constantF32(-INFINITY));
+  Value bounded = b.select(b.lessF32(added, least), least, added);
+  return LLVM::FDivOp::create(b, b.select(hides, added, bounded), scale);
+}
+
 Value attention::getKeyBias(AttentionBuilder &b, Value keyBias, Value batch,
                             Value keys, Value key) {
   Value padded = b.bitAnd(b.add(keys, keyBlock - 1), -keyBlock);
@@ -50,7 +58,7 @@ static Value loadBias(AttentionBuilder &b, const KeyBiasArguments &arguments,
   if (kind == KeyMask::Added) {
     Value bias = b.load(b.element(arguments.mask, index, b.getF32Type()),
                         b.getF32Type(), 4);
-    return LLVM::FDivOp::create(b, bias, arguments.scale);
+    return getUnscaled(b, bias, arguments.scale);
   }
   Value isSeen =
       b.load(b.element(arguments.mask, index, b.getI8Type()), b.getI8Type(), 1);

@@ -6,6 +6,11 @@
 
 namespace lockstep::attention {
 
+/// What is added to the scaled scores as what is added to the scores. Minus
+/// infinity remains, but the least f32 (which hides as well, where anything is
+/// seen) does not become it.
+Value getUnscaled(AttentionBuilder &b, Value added, Value scale);
+
 /// The part of the bias that begins at a key of a batch's.
 Value getKeyBias(AttentionBuilder &b, Value keyBias, Value batch, Value keys,
                  Value key);

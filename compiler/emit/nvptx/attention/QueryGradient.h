@@ -10,6 +10,7 @@
 #define LOCKSTEP_COMPILER_EMIT_NVPTX_ATTENTION_QUERYGRADIENT_H
 
 #include "compiler/emit/nvptx/attention/AttentionConfig.h"
+#include "compiler/emit/nvptx/attention/MaskPieces.h"
 #include "compiler/emit/nvptx/attention/RowTensors.h"
 
 namespace lockstep::attention {
@@ -20,6 +21,7 @@ struct QueryGradientArguments {
   RowTensor outputRows, gradientRows;
   Value lse, logSum, rowSum, keyBias, table, bounds;
   Value queries, keys, paddedRows, queryHeads, window, headDim, scale;
+  MaskPieceArguments mask;
 };
 
 struct QueryGradientFrame : BlockFrame {

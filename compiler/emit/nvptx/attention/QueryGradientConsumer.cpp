@@ -42,6 +42,7 @@ private:
   const QueryGradientConfig &config;
   Consumer self;
   RowStore rowStore;
+  MaskPieceReader pieces;
   /// In base 2.
   Value scale;
   /// The loads for the vectors take long. Where registers are plenty, they run
@@ -53,6 +54,7 @@ private:
 QueryGradientConsumer::QueryGradientConsumer(QueryGradientFrame &frame)
     : frame(frame), b(frame.b), config(frame.config), self(frame),
       rowStore(frame, self, frame.layout.output, config.headDim),
+      pieces(frame, self, config.tensorMask, frame.arguments.mask),
       scale(b.multiplyF32(frame.arguments.scale, b.constantF32(log2E))),
       findsVectorsLate(config.headDim == 64) {}
 
@@ -205,13 +207,17 @@ Values QueryGradientConsumer::getScoreGradients(const QueryWork &item, Value j,
         b.equal(j, int64_t(0)), SmallVector<Type>(4, b.getF32Type()),
         [&] { return findVectors(item).toValues(); },
         [&] { return vectors.toValues(); }));
-  scores = b.settle(1, scores);
+  Value piece = pieces.getPiece(item.batch, item.head,
+                                b.add(item.row, b.shiftLeft(self.index, 6)),
+                                item.getFirstKey(b, j));
+  Values ahead = pieces.loadAhead(piece, scores.size());
+  scores = pieces.apply(b.settle(1, scores), piece, ahead);
   if (config.keyBias)
     scores = addKeyBias(frame, self, scores, frame.getKeyBias(at.stage));
   b.ifThen(b.both(self.isLead, b.lessThan(b.constant(0), j)),
            [&] { b.arrive(frame.keys.getEmpty(lastStage)); });
-  // The bias of keys past the end is minus infinity.
-  if (config.mask != Mask::Full || !config.keyBias) {
+  // Data hides keys past the end, too.
+  if (config.mask != Mask::Full || !hidesByData(config)) {
     MaskArguments mask{config.mask, frame.arguments.keys,
                        frame.arguments.window};
     scores =

@@ -97,7 +97,11 @@ attention::buildQueryGradientKernel(ModuleOp module,
                 {ArgumentKind::Wide, &a.gradientRows.rowStride},
                 {ArgumentKind::Wide, &a.gradientRows.headStride},
                 {ArgumentKind::Wide, &a.gradientRows.batchStride},
-                {ArgumentKind::Scalar, &a.scale}},
+                {ArgumentKind::Scalar, &a.scale},
+                {ArgumentKind::ReadOnly, &a.mask.pieces},
+                {ArgumentKind::Number, &a.mask.row},
+                {ArgumentKind::Number, &a.mask.head},
+                {ArgumentKind::Number, &a.mask.batch}},
                getThreads(config));
   QueryGradientFrame frame(b, config, a);
   frame.emitRoles(
