@@ -76,7 +76,7 @@ Visits visitByQueries(const WorkTable<QueryItem> &table, int rows) {
 }
 
 /// As the kernel walks: from start to end, then from first.
-Visits visitByKeys(const WorkTable<KeyItem> &table) {
+Visits visitByKeys(const WorkTable<KeyItem> &table, int keyBlock) {
   Visits visits;
   for (const KeyItem &item : table.items) {
     int tile = item.start, head = item.firstHead;
@@ -91,7 +91,7 @@ Visits visitByKeys(const WorkTable<KeyItem> &table) {
 
 /// Every pair of a tile and a block with something to see, just once.
 void checkVisits(const Visits &visits, Mask mask, const AttentionSize &size,
-                 int rows) {
+                 int rows, int keyBlock) {
   for (const auto &[place, count] : visits)
     CHECK(count == 1);
   for (int64_t query = 0; query < size.queries; ++query) {
@@ -139,12 +139,14 @@ TEST_CASE("words that no attention configuration has are named") {
 }
 
 TEST_CASE("attention configurations that no kernel can have are refused") {
-  CHECK(check("forward 256") ==
-        "expected a head dimension of 64 or 128, but got 256");
+  CHECK(check("forward 512") ==
+        "expected a head dimension of 64, 128 or 256, but got 512");
   CHECK(check("backward 96") ==
-        "expected a head dimension of 64 or 128, but got 96");
+        "expected a head dimension of 64, 128 or 256, but got 96");
   CHECK(check("querygradient 32") ==
-        "expected a head dimension of 64 or 128, but got 32");
+        "expected a head dimension of 64, 128 or 256, but got 32");
+  CHECK(check("forward 256") == "expected at most 232448 bytes of shared "
+                                "memory, but got 278624");
   CHECK(check("forward 64 consumers=4") ==
         "expected 2 or 3 consumers, but got 4");
   CHECK(check("forward 128 consumers=3") ==
@@ -180,8 +182,8 @@ TEST_CASE("a refused attention configuration is an error at the module") {
   ForwardConfig forward;
   forward.headDim = 32;
   CHECK(failed(buildForwardKernel(*module, forward, "f")));
-  CHECK(message == "attention kernel: expected a head dimension of 64 or 128, "
-                   "but got 32");
+  CHECK(message == "attention kernel: expected a head dimension of 64, 128 or "
+                   "256, but got 32");
   BackwardConfig backward = getBackwardConfig(64, Mask::Full, true);
   CHECK(failed(buildPrepareKernel(*module, backward, "p")));
   CHECK(message == "attention kernel: expected sums of dq to prepare, but got "
@@ -237,22 +239,44 @@ TEST_CASE("work tables cover what is seen just once") {
       size.keys = keys;
       size.window = 150;
       INFO("mask " << int(mask) << " T " << queries << " S " << keys);
-      for (int headDim : {64, 128}) {
+      for (int headDim : {64, 128, 256}) {
+        int keyBlock = getKeyBlock(headDim);
         ForwardConfig forward = getForwardConfig(headDim, mask);
         auto byQueries = buildWorkTable(forward, size, 7);
         checkVisits(visitByQueries(byQueries, getQueryRows(forward)), mask,
-                    size, getQueryRows(forward));
+                    size, getQueryRows(forward), keyBlock);
         BackwardConfig backward = getBackwardConfig(headDim, mask, false);
         auto byKeys = buildWorkTable(backward, size, 7);
-        checkVisits(visitByKeys(byKeys), mask, size, getQueryRows(backward));
+        checkVisits(visitByKeys(byKeys, keyBlock), mask, size,
+                    getQueryRows(backward), keyBlock);
+        QueryGradientConfig query = getQueryGradientConfig(headDim, mask);
+        checkVisits(
+            visitByQueries(buildWorkTable(query, size, 7), getQueryRows(query)),
+            mask, size, getQueryRows(query), keyBlock);
         CHECK(byKeys.gridBlocks + 1 == int(byKeys.bounds.size()));
         CHECK(byKeys.bounds.back() == int(byKeys.items.size()));
         // Keys that no query sees get their zeros as well.
         CHECK(int64_t(byKeys.items.size()) ==
-              size.batch * size.keyHeads * ((keys + 127) / 128));
+              size.batch * size.keyHeads * ((keys + keyBlock - 1) / keyBlock));
         for (const KeyItem &item : byKeys.items)
           CHECK(item.steps >= 1);
       }
+    }
+}
+
+TEST_CASE("every head dimension has the least kernel that takes it") {
+  CHECK(getKernelHeadDim(8) == 64);
+  CHECK(getKernelHeadDim(64) == 64);
+  CHECK(getKernelHeadDim(72) == 128);
+  CHECK(getKernelHeadDim(136) == 256);
+  CHECK(getKernelHeadDim(256) == 256);
+  for (int headDim : {64, 128, 256})
+    for (Mask mask : {Mask::Full, Mask::Causal, Mask::CausalWindow}) {
+      CHECK(checkConfig(getForwardConfig(headDim, mask)) == "");
+      CHECK(checkConfig(getQueryGradientConfig(headDim, mask)) == "");
+      for (bool deterministic : {false, true})
+        CHECK(checkConfig(getBackwardConfig(headDim, mask, deterministic)) ==
+              "");
     }
 }
 
@@ -271,7 +295,7 @@ TEST_CASE("the attention kernels of choice assemble without warnings") {
   if (emit::findPtxas().empty())
     return;
   std::vector<KernelConfig> configs;
-  for (int headDim : {64, 128})
+  for (int headDim : {64, 128, 256})
     for (Mask mask : {Mask::Full, Mask::Causal, Mask::CausalWindow}) {
       configs.push_back(getForwardConfig(headDim, mask));
       configs.push_back(getBackwardConfig(headDim, mask, false));
@@ -279,17 +303,27 @@ TEST_CASE("the attention kernels of choice assemble without warnings") {
       configs.push_back(getQueryGradientConfig(headDim, mask));
     }
   for (const char *text :
-       {"forward 64 causal consumers=3", "forward 64 keybias stages=3",
-        "forward 128 keybias", "backward 64 keybias keystages=2",
+       {"forward 64 causal consumers=3",
+        "forward 64 keybias stages=3",
+        "forward 128 keybias",
+        "backward 64 keybias keystages=2",
         "backward 64 causal keybias stages=3 keystages=2 noquery",
-        "querygradient 128 keybias", "forward 64 boolean stages=3 polynomial=8",
-        "forward 128 causal boolean", "forward 128 added",
-        "forward 64 window added consumers=3", "querygradient 64 boolean",
-        "querygradient 128 causal added", "backward 64 boolean keystages=2",
+        "querygradient 128 keybias",
+        "forward 64 boolean stages=3 polynomial=8",
+        "forward 128 causal boolean",
+        "forward 128 added",
+        "forward 64 window added consumers=3",
+        "querygradient 64 boolean",
+        "querygradient 128 causal added",
+        "backward 64 boolean keystages=2",
         "backward 128 boolean stages=3 defer late",
         "backward 128 causal added bulk defer late",
         "backward 64 added stages=3 keystages=2 noquery",
-        "backward 128 causal boolean stages=3 noquery"})
+        "backward 128 causal boolean stages=3 noquery",
+        "forward 256 causal boolean querystages=1",
+        "backward 256 added defer late",
+        "forward 256 keybias querystages=1",
+        "querygradient 256 causal keybias querystages=1"})
     configs.push_back(parse(text));
   auto checkKernel = [](const std::string &name, const Build &build) {
     emit::CubinResult result = emit::assembleCubin(lower(build), "sm_90a");

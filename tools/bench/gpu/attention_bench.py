@@ -139,7 +139,7 @@ def get_cases(head_dim, mask):
     """Shape, head dimension, window."""
     shapes = SHAPES + (CROSS if mask != "window" else [])
     cases = [(shape, head_dim, 100) for shape in shapes]
-    smaller = (32, 48) if head_dim == 64 else (96, 80)
+    smaller = {64: (32, 48), 128: (96, 80), 256: (136, 200)}[head_dim]
     cases += [(shape, d, 64) for shape in shapes[1:4] for d in smaller]
     if mask == "window":
         cases += [(shape, head_dim, window) for shape in SHAPES[4:7] for window in (1, 127, 300, 5000)]
@@ -360,14 +360,18 @@ def time_shape(folder, text, rounds, labels):
     q, k, v, dout = make(heads), make(key_heads), make(key_heads), make(heads)
     flops = 4.0 * batch * heads * length * length * columns / (2 if causal else 1)
     functions, notes, keep = {}, {}, []
-    peers = {"cuDNN": SDPBackend.CUDNN_ATTENTION, "FA2": SDPBackend.FLASH_ATTENTION}
+    peers = {"FA2": SDPBackend.FLASH_ATTENTION, "cuDNN": SDPBackend.CUDNN_ATTENTION}
     for name, backend in peers.items():
+        leaves = [x.detach().requires_grad_() for x in (q, k, v)]
+        try:   # cuDNN does not take all head dimensions
+            with sdpa_kernel(backend):
+                out = functional.scaled_dot_product_attention(*leaves, is_causal=bool(causal), **({} if heads == key_heads else {"enable_gqa": True}))
+            theirs = [out.detach(), *torch.autograd.grad(out, leaves, dout)]
+        except RuntimeError as problem:
+            print(f"   no {name}: {str(problem).splitlines()[0][:90]}", flush=True)
+            continue
         functions["F " + name] = get_peer(backend, q, k, v, dout, bool(causal), True)
         functions["B " + name] = get_peer(backend, q, k, v, dout, bool(causal), False)
-    leaves = [x.detach().requires_grad_() for x in (q, k, v)]
-    with sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
-        out = functional.scaled_dot_product_attention(*leaves, is_causal=bool(causal), **({} if heads == key_heads else {"enable_gqa": True}))
-    theirs = [out.detach(), *torch.autograd.grad(out, leaves, dout)]
     lse = torch.full((batch, heads, length), float("nan"), device="cuda")   # from the first forward kernel
     for label in labels:
         mask = make_open_mask(library.get_mask_kind(label), batch, heads, length)
@@ -391,9 +395,9 @@ def time_shape(folder, text, rounds, labels):
     medians = measure(functions, rounds)
     print(f"== B{batch} H{heads}/{key_heads} T{length} D{columns} {'causal' if causal else 'full'}", flush=True)
     for name in sorted(medians, key=lambda name: (name[0], medians[name])):
-        peer = medians.get(name[0] + " cuDNN")
+        peer = medians.get(name[0] + " cuDNN", medians.get(name[0] + " FA2"))
         work = flops * (1 if name[0] == "F" else 2.5)
-        rate = f"{work / medians[name] / 1e9:5.0f} TFLOP/s  {peer / medians[name]:.3f}x cuDNN" if peer else ""
+        rate = f"{work / medians[name] / 1e9:5.0f} TFLOP/s  {peer / medians[name]:.3f}x {'cuDNN' if name[0] + ' cuDNN' in medians else 'FA2'}" if peer else ""
         print(f"   {name:22s} {medians[name]:8.4f} ms {rate}  {notes.get(name, '')}", flush=True)
 
 

@@ -85,7 +85,7 @@ static Status writeMaskPasses(const std::filesystem::path &folder) {
                             std::pair{"keybias.f32", KeyMask::Added}})
     LOCKSTEP_RETURN_IF_ERROR(writeKernel(
         name, "",
-        [&](mlir::ModuleOp module) {
+        [mask = mask](mlir::ModuleOp module) {
           return buildKeyBiasKernel(module, mask, "attention");
         },
         folder));
@@ -95,7 +95,7 @@ static Status writeMaskPasses(const std::filesystem::path &folder) {
         std::pair{"pieces.bf16", MaskElement::BFloat16}})
     LOCKSTEP_RETURN_IF_ERROR(writeKernel(
         name, "",
-        [&](mlir::ModuleOp module) {
+        [element = element](mlir::ModuleOp module) {
           return buildMaskPiecesKernel(module, element, "attention");
         },
         folder));

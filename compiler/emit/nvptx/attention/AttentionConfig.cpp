@@ -7,10 +7,12 @@ using namespace lockstep::attention;
 int attention::getQueryRows(const ForwardConfig &config) {
   return 64 * config.consumers;
 }
-int attention::getQueryRows(const QueryGradientConfig &) { return 128; }
-// Two warpgroups hold dq of a step as 64 rows by 64 columns each.
+int attention::getQueryRows(const QueryGradientConfig &config) {
+  return sharesRows(config.headDim) ? 64 : 128;
+}
+// The scores of a step are 64 rows of keys by these columns, in registers.
 int attention::getQueryRows(const BackwardConfig &config) {
-  return 8192 / config.headDim;
+  return config.headDim > 64 ? 64 : 128;
 }
 
 int64_t attention::getPaddedRows(const BackwardConfig &config,
@@ -19,7 +21,7 @@ int64_t attention::getPaddedRows(const BackwardConfig &config,
   return (queries + rows - 1) / rows * rows;
 }
 int64_t attention::getPaddedKeys(int64_t keys) {
-  return (keys + keyBlock - 1) / keyBlock * keyBlock;
+  return (keys + keyPadding - 1) / keyPadding * keyPadding;
 }
 int64_t attention::getQuerySumBytes(const BackwardConfig &config,
                                     int64_t queries) {
@@ -36,16 +38,16 @@ static int64_t countPieces(int64_t length, int64_t step) {
 MaskPieceCounts attention::getMaskPieces(const ForwardConfig &config,
                                          int64_t queries, int64_t keys) {
   return {countPieces(queries, getQueryRows(config)),
-          countPieces(keys, keyBlock)};
+          countPieces(keys, getKeyBlock(config.headDim))};
 }
 MaskPieceCounts attention::getMaskPieces(const QueryGradientConfig &config,
                                          int64_t queries, int64_t keys) {
   return {countPieces(queries, getQueryRows(config)),
-          countPieces(keys, keyBlock)};
+          countPieces(keys, getKeyBlock(config.headDim))};
 }
 MaskPieceCounts attention::getMaskPieces(const BackwardConfig &config,
                                          int64_t queries, int64_t keys) {
-  return {countPieces(keys, keyBlock),
+  return {countPieces(keys, getKeyBlock(config.headDim)),
           countPieces(queries, getQueryRows(config))};
 }
 
@@ -54,6 +56,17 @@ int attention::getThreads(const ForwardConfig &config) {
 }
 int attention::getThreads(const BackwardConfig &) { return 384; }
 int attention::getThreads(const QueryGradientConfig &) { return 384; }
+
+int attention::getQueryGradientPieces(const BackwardConfig &config) {
+  return getQueryRows(config) * config.headDim / 4096;
+}
+// Shared memory has no place for more.
+int attention::getStagedColumns(const ForwardConfig &config) {
+  return config.headDim > 128 ? 64 : config.headDim;
+}
+int attention::getStagedColumns(const QueryGradientConfig &config) {
+  return sharesRows(config.headDim) ? config.headDim / 2 : config.headDim;
+}
 
 // A thread reads 8 columns.
 int attention::getPrepareRows(int headDim) {
@@ -82,17 +95,23 @@ ForwardLayout attention::getSharedLayout(const ForwardConfig &config) {
   ForwardLayout layout;
   Offsets offsets;
   layout.queryBytes = getQueryRows(config) * config.headDim * 2;
-  layout.keyBytes = keyBlock * config.headDim * 2;
+  layout.keyBytes = getKeyBlock(config.headDim) * config.headDim * 2;
   layout.query = offsets.take(config.queryStages * layout.queryBytes);
   layout.key = offsets.take(config.stages * layout.keyBytes);
   layout.value = offsets.take(config.stages * layout.keyBytes);
-  layout.output = offsets.take(layout.queryBytes);
-  layout.keyBias =
-      offsets.take(config.keyBias ? config.stages * keyBiasBytes : 0);
+  layout.output =
+      offsets.take(getQueryRows(config) * getStagedColumns(config) * 2);
+  layout.keyBias = offsets.take(
+      config.keyBias ? config.stages * getKeyBiasBytes(config.headDim) : 0);
   layout.barrierCount = 4 * config.stages + 2 * config.queryStages;
   layout.barriers = offsets.take(8 * layout.barrierCount);
   layout.totalBytes = offsets.take(0);
   return layout;
+}
+
+bool attention::stagesKeyGradient(const BackwardConfig &config) {
+  return config.queryGradient != QueryGradient::None &&
+         !sharesRows(config.headDim);
 }
 
 BackwardLayout attention::getSharedLayout(const BackwardConfig &config) {
@@ -101,9 +120,9 @@ BackwardLayout attention::getSharedLayout(const BackwardConfig &config) {
   int rows = getQueryRows(config);
   bool hasQueryGradient = config.queryGradient != QueryGradient::None;
   layout.queryBytes = rows * config.headDim * 2;
-  layout.keyBytes = keyBlock * config.headDim * 2;
+  layout.keyBytes = getKeyBlock(config.headDim) * config.headDim * 2;
   layout.vectorBytes = rows * 4;
-  layout.scoreBytes = rows * keyBlock * 2;
+  layout.scoreBytes = rows * getKeyBlock(config.headDim) * 2;
   layout.key = offsets.take(config.keyStages * layout.keyBytes);
   layout.value = offsets.take(config.keyStages * layout.keyBytes);
   layout.query = offsets.take(config.stages * layout.queryBytes);
@@ -112,7 +131,8 @@ BackwardLayout attention::getSharedLayout(const BackwardConfig &config) {
       offsets.take(hasQueryGradient ? 2 * layout.scoreBytes : 0);
   layout.queryGradient = offsets.take(
       config.queryGradient == QueryGradient::BulkReduce ? 32768 : 0);
-  layout.keyGradient = offsets.take(hasQueryGradient ? layout.keyBytes : 0);
+  layout.keyGradient =
+      offsets.take(stagesKeyGradient(config) ? layout.keyBytes : 0);
   layout.logSum = offsets.take(config.stages * layout.vectorBytes);
   layout.rowSum = offsets.take(config.stages * layout.vectorBytes);
   // Of queries and dout, of keys and values, of the results; then of the
@@ -129,14 +149,14 @@ attention::getSharedLayout(const QueryGradientConfig &config) {
   QueryGradientLayout layout;
   Offsets offsets;
   layout.queryBytes = getQueryRows(config) * config.headDim * 2;
-  layout.keyBytes = keyBlock * config.headDim * 2;
+  layout.keyBytes = getKeyBlock(config.headDim) * config.headDim * 2;
   layout.query = offsets.take(config.queryStages * layout.queryBytes);
   layout.outputGradient = offsets.take(config.queryStages * layout.queryBytes);
   layout.key = offsets.take(config.stages * layout.keyBytes);
   layout.value = offsets.take(config.stages * layout.keyBytes);
   layout.output = offsets.take(layout.queryBytes);
-  layout.keyBias =
-      offsets.take(config.keyBias ? config.stages * keyBiasBytes : 0);
+  layout.keyBias = offsets.take(
+      config.keyBias ? config.stages * getKeyBiasBytes(config.headDim) : 0);
   layout.barrierCount = 4 * config.stages + 2 * config.queryStages;
   layout.barriers = offsets.take(8 * layout.barrierCount);
   layout.totalBytes = offsets.take(0);
@@ -154,8 +174,8 @@ static std::string expected(const std::string &what, int got) {
 /// What all kernels have.
 template <typename Config>
 static std::string checkCommon(const Config &config) {
-  if (config.headDim != 64 && config.headDim != 128)
-    return expected("a head dimension of 64 or 128", config.headDim);
+  if (config.headDim != 64 && config.headDim != 128 && config.headDim != 256)
+    return expected("a head dimension of 64, 128 or 256", config.headDim);
   if (config.keyBias && config.tensorMask != TensorMask::None)
     return "expected a mask over keys, or one over queries and keys, but got "
            "both";
@@ -218,10 +238,16 @@ std::string attention::checkConfig(const QueryGradientConfig &config) {
 // Choices
 //===----------------------------------------------------------------------===//
 
+int attention::getKernelHeadDim(int64_t headDim) {
+  return headDim <= 64 ? 64 : headDim <= 128 ? 128 : 256;
+}
+
 ForwardConfig attention::getForwardConfig(int headDim, Mask mask) {
   ForwardConfig config;
   config.headDim = headDim;
   config.mask = mask;
+  if (headDim == 256)
+    config.queryStages = 1;
   if (headDim == 64) {
     config.stages = 3;
     config.polynomial = mask == Mask::Full ? 8 : 0;
@@ -237,14 +263,14 @@ BackwardConfig attention::getBackwardConfig(int headDim, Mask mask,
   config.keyStages = headDim == 64 ? 2 : 1;
   if (deterministic) {
     config.queryGradient = QueryGradient::None;
-    config.stages = 3;
-  } else if (headDim == 128) {
+    config.stages = headDim == 256 ? 2 : 3;
+  } else if (headDim >= 128) {
     config.deferKeyGradient = true;
     config.lateValueGradient = true;
     // The buffers of the bulk reduction take the third stage's place.
-    if (mask == Mask::Full)
+    if (headDim == 128 && mask == Mask::Full)
       config.stages = 3;
-    else
+    else if (headDim == 128)
       config.queryGradient = QueryGradient::BulkReduce;
   }
   return config;

@@ -18,9 +18,9 @@
 // Tensors are [batch][head][row][column] with any strides that are multiples of
 // 16 bytes, the column contiguous, so that q, k and v may be parts of one
 // joined projection [B, T, 3, H, D]. Key heads divide query heads (grouped
-// queries). A kernel of head dimension 64 or 128 takes every smaller one that
-// is a multiple of 8: the tensor copy engine reads zeros beyond it and writes
-// nothing there.
+// queries). A kernel of head dimension 64, 128 or 256 takes every smaller one
+// that is a multiple of 8: the tensor copy engine reads zeros beyond it and
+// writes nothing there.
 //
 //===----------------------------------------------------------------------===//
 #ifndef LOCKSTEP_COMPILER_EMIT_NVPTX_ATTENTION_ATTENTIONCONFIG_H
@@ -98,9 +98,14 @@ struct QueryGradientConfig {
   int stages = 2, queryStages = 1;
 };
 
-/// Rows of a block of keys, in every kernel.
-constexpr int keyBlock = 128;
-constexpr int keyBiasBytes = keyBlock * 4;
+/// Rows of a block of keys.
+constexpr int getKeyBlock(int headDim) { return headDim > 128 ? 64 : 128; }
+/// Bytes of the bias of a block of keys.
+constexpr int getKeyBiasBytes(int headDim) { return getKeyBlock(headDim) * 4; }
+/// Whether both warpgroups that multiply have the same rows of gradients, and
+/// half of their columns each: registers hold no more. Both then compute the
+/// scores.
+constexpr bool sharesRows(int headDim) { return headDim > 128; }
 constexpr int maxSharedBytes = 232448;
 constexpr double log2E = 1.4426950408889634;
 
@@ -108,6 +113,9 @@ constexpr double log2E = 1.4426950408889634;
 std::string checkConfig(const ForwardConfig &config);
 std::string checkConfig(const BackwardConfig &config);
 std::string checkConfig(const QueryGradientConfig &config);
+
+/// The least kernel that takes a head dimension of up to 256.
+int getKernelHeadDim(int64_t headDim);
 
 /// What is fastest of those measured on an H200 (docs/gpu-kernels.md).
 ForwardConfig getForwardConfig(int headDim, Mask mask);
@@ -125,7 +133,8 @@ int getQueryRows(const QueryGradientConfig &config);
 /// dq are padded to whole steps (getPaddedRows).
 int getQueryRows(const BackwardConfig &config);
 int64_t getPaddedRows(const BackwardConfig &config, int64_t queries);
-/// Keys are padded to whole blocks in the key bias.
+/// Keys are padded to whole blocks, of any kernel, in the key bias.
+constexpr int keyPadding = 128;
 int64_t getPaddedKeys(int64_t keys);
 /// Whether data hides keys: those past the end as well, and all of a row
 /// perhaps.
@@ -156,6 +165,12 @@ int64_t getQuerySumBytes(const BackwardConfig &config, int64_t queries);
 int getThreads(const ForwardConfig &config);
 int getThreads(const BackwardConfig &config);
 int getThreads(const QueryGradientConfig &config);
+/// Pieces of 64 by 64 of a step's dq, in the order of which its sums lie: rows
+/// or columns come first, of which there are more than 64.
+int getQueryGradientPieces(const BackwardConfig &config);
+/// Columns that a warpgroup stages to be stored, of rows of the result.
+int getStagedColumns(const ForwardConfig &config);
+int getStagedColumns(const QueryGradientConfig &config);
 /// Of the pre and post passes.
 constexpr int prepareThreads = 256, convertThreads = 128, keyBiasThreads = 256;
 /// Rows of one block of the prepare kernel.
@@ -178,6 +193,10 @@ struct ForwardLayout {
   int totalBytes;
 };
 ForwardLayout getSharedLayout(const ForwardConfig &config);
+
+/// Whether dk has a buffer of its own on its way out: keys are read by another
+/// warpgroup's product for dq, unless a barrier says that all are done.
+bool stagesKeyGradient(const BackwardConfig &config);
 
 struct BackwardLayout {
   int queryBytes, keyBytes, vectorBytes, scoreBytes;

@@ -10,22 +10,24 @@
 // bf16, zeros outside. Tables and bounds are those of WorkTable.h. The scale is
 // positive.
 //
-//   forward         maps: query (getQueryRows), key (128), value (128), output
-//                   (64); ptr lse f32 [B, H, T], key bias, table, bounds; i32
-//                   queries, keys, query heads, window; f32 scale; MASK
+//   forward         maps: query (getQueryRows), key and value (getKeyBlock),
+//                   output (64); ptr lse f32 [B, H, T], key bias, table,
+//                   bounds; i32 queries, keys, query heads, window; f32 scale;
+//                   MASK
 //   prepare         ptr out, dout (bf16), lse, logSum, rowSum, dq's sums;
 //                   i32 rows (B H padded rows), queries, padded rows, query
 //                   heads, head dimension; i64 strides in elements: out's row,
 //                   head, batch, dout's row, head, batch. Grid: one block for
 //                   getPrepareRows rows
-//   backward        maps: query, key (128), value (128), dout, both gradients
+//   backward        maps: query, key, value, dout, both gradients
 //                   dk and dv (64); ptr logSum, rowSum, dq's sums, key bias,
 //                   table, bounds; i32 queries' tiles (padded rows /
 //                   getQueryRows), keys, query heads, window; f32 scale;
 //                   MASK
 //   convert         map: dq (64); ptr dq's sums; i32 queries' tiles, query
-//                   heads; f32 scale. Grid: 2 blocks for each head's tile
-//   query gradient  maps: query (128), key, value (128), dout (128), dq (64);
+//                   heads; f32 scale. Grid: getQueryGradientPieces blocks for
+//                   each head's tile
+//   query gradient  maps: query, key, value, dout, dq (64), boxes as above;
 //                   ptr out, dout, lse, logSum, rowSum, key bias, table,
 //                   bounds; i32 queries, keys, padded rows, query heads,
 //                   window, head dimension; i64 the six strides of prepare;

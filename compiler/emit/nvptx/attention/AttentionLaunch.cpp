@@ -226,8 +226,8 @@ AttentionPlan attention::planForward(const ForwardConfig &config,
   plan.launches.push_back(
       LaunchBuilder(AttentionKernel::Forward, size, strides)
           .map(AttentionTensor::Query, getQueryRows(config))
-          .map(AttentionTensor::Key, keyBlock)
-          .map(AttentionTensor::Value, keyBlock)
+          .map(AttentionTensor::Key, getKeyBlock(config.headDim))
+          .map(AttentionTensor::Value, getKeyBlock(config.headDim))
           .map(AttentionTensor::Output, storeBoxRows)
           .pointer(AttentionTensor::LogSumExp)
           .scratch(AttentionScratch::KeyBias, config.keyBias)
@@ -250,8 +250,8 @@ static AttentionLaunch getBackward(const BackwardConfig &config,
   bool hasQueryGradient = config.queryGradient != QueryGradient::None;
   return LaunchBuilder(AttentionKernel::Backward, size, strides)
       .map(AttentionTensor::Query, rows)
-      .map(AttentionTensor::Key, keyBlock)
-      .map(AttentionTensor::Value, keyBlock)
+      .map(AttentionTensor::Key, getKeyBlock(config.headDim))
+      .map(AttentionTensor::Value, getKeyBlock(config.headDim))
       .map(AttentionTensor::OutputGradient, rows)
       .map(AttentionTensor::KeyGradient, storeBoxRows)
       .map(AttentionTensor::ValueGradient, storeBoxRows)
@@ -308,14 +308,15 @@ AttentionPlan attention::planBackward(const BackwardConfig &config,
   plan.launches.push_back(
       getBackward(config, size, strides, scale, multiprocessors));
   int64_t tiles = padded / getQueryRows(config);
-  plan.launches.push_back(LaunchBuilder(AttentionKernel::Convert, size, strides)
-                              .map(AttentionTensor::QueryGradient, storeBoxRows)
-                              .scratch(AttentionScratch::QuerySums)
-                              .number(tiles)
-                              .number(size.queryHeads)
-                              .scalar(scale)
-                              .grid(2 * heads * tiles)
-                              .finish(convertThreads, convertSharedBytes));
+  plan.launches.push_back(
+      LaunchBuilder(AttentionKernel::Convert, size, strides)
+          .map(AttentionTensor::QueryGradient, storeBoxRows)
+          .scratch(AttentionScratch::QuerySums)
+          .number(tiles)
+          .number(size.queryHeads)
+          .scalar(scale)
+          .grid(getQueryGradientPieces(config) * heads * tiles)
+          .finish(convertThreads, convertSharedBytes));
   return plan;
 }
 
@@ -332,8 +333,8 @@ AttentionPlan attention::planBackward(const QueryGradientConfig &queryConfig,
   plan.launches.push_back(
       LaunchBuilder(AttentionKernel::QueryGradient, size, strides)
           .map(AttentionTensor::Query, rows)
-          .map(AttentionTensor::Key, keyBlock)
-          .map(AttentionTensor::Value, keyBlock)
+          .map(AttentionTensor::Key, getKeyBlock(config.headDim))
+          .map(AttentionTensor::Value, getKeyBlock(config.headDim))
           .map(AttentionTensor::OutputGradient, rows)
           .map(AttentionTensor::QueryGradient, storeBoxRows)
           .pointer(AttentionTensor::Output)

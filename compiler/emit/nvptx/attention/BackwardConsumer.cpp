@@ -8,8 +8,10 @@ using namespace lockstep;
 using namespace lockstep::attention;
 
 BackwardConsumer::BackwardConsumer(BackwardFrame &frame)
-    : frame(frame), b(frame.b), config(frame.config), self(frame),
-      queryRows(getQueryRows(config)), gradientSums(config.headDim / 2),
+    : frame(frame), b(frame.b), config(frame.config),
+      self(frame, sharesRows(config.headDim)),
+      keyBlock(getKeyBlock(config.headDim)), queryRows(getQueryRows(config)),
+      gradientSums(config.headDim / (sharesRows(config.headDim) ? 4 : 2)),
       pieces(frame, self, config.tensorMask, frame.arguments.mask),
       scale(b.multiplyF32(frame.arguments.scale, b.constantF32(log2E))) {}
 
@@ -29,35 +31,42 @@ BackwardItem BackwardConsumer::loadItem(Value index) {
 // Products
 //===----------------------------------------------------------------------===//
 
+Matrix BackwardConsumer::getOwnColumns(Matrix matrix) {
+  int bytes = 2 * gradientSums * matrix.rows * 2;
+  matrix.address =
+      b.add(matrix.address, b.multiply(self.columnGroup, bytes >> 4));
+  return matrix;
+}
+
 Values BackwardConsumer::issueScores(Value keyStage, Value stage) {
-  Value firstRow = b.shiftLeft(self.index, 6);
-  return b.multiplyRows(frame.keys.getMatrix(keyStage, keyBlock, firstRow),
+  return b.multiplyRows(frame.keys.getMatrix(keyStage, keyBlock, self.firstRow),
                         frame.queries.getMatrix(stage, queryRows), queryRows,
                         config.headDim);
 }
 
 Values BackwardConsumer::issueWeightGradients(Value keyStage, Value stage) {
-  Value firstRow = b.shiftLeft(self.index, 6);
-  return b.multiplyRows(frame.values.getMatrix(keyStage, keyBlock, firstRow),
-                        frame.outputGradients.getMatrix(stage, queryRows),
-                        queryRows, config.headDim);
+  return b.multiplyRows(
+      frame.values.getMatrix(keyStage, keyBlock, self.firstRow),
+      frame.outputGradients.getMatrix(stage, queryRows), queryRows,
+      config.headDim);
 }
 
 Values BackwardConsumer::issueValueGradient(ArrayRef<Value> sums,
                                             ArrayRef<Value> weights,
                                             Value stage, Value keep) {
   b.fenceProducts();
-  return b.accumulate(sums, weights,
-                      frame.outputGradients.getMatrix(stage, queryRows),
-                      queryRows, keep);
+  return b.accumulate(
+      sums, weights,
+      getOwnColumns(frame.outputGradients.getMatrix(stage, queryRows)),
+      queryRows, keep);
 }
 
 Values BackwardConsumer::issueKeyGradient(ArrayRef<Value> sums,
                                           ArrayRef<Value> scoreGradients,
                                           Value stage, Value keep) {
   return b.accumulate(sums, scoreGradients,
-                      frame.queries.getMatrix(stage, queryRows), queryRows,
-                      keep);
+                      getOwnColumns(frame.queries.getMatrix(stage, queryRows)),
+                      queryRows, keep);
 }
 
 //===----------------------------------------------------------------------===//
@@ -75,9 +84,9 @@ BackwardConsumer::StepMask BackwardConsumer::startMask(const BackwardItem &item,
     return {};
   Value head =
       b.subtract(tile.head, b.multiply(item.batch, frame.arguments.queryHeads));
-  Value piece = pieces.getPiece(item.batch, head,
-                                b.add(item.row, b.shiftLeft(self.index, 6)),
-                                b.multiply(tile.tile, queryRows));
+  Value piece =
+      pieces.getPiece(item.batch, head, b.add(item.row, self.firstRow),
+                      b.multiply(tile.tile, queryRows));
   return {piece, pieces.loadAhead(piece, queryRows / 2)};
 }
 
@@ -87,7 +96,7 @@ Values BackwardConsumer::getWeights(const BackwardItem &item, QueryTile tile,
   Values seen = pieces.apply(scores, mask.piece, mask.ahead);
   // Data hides keys past the end, too.
   if (config.mask != Mask::Full || !hidesByData(config)) {
-    MaskArguments arguments{config.mask, frame.arguments.keys,
+    MaskArguments arguments{config.mask, keyBlock, frame.arguments.keys,
                             frame.arguments.window};
     seen = maskQueries(frame, self, arguments, seen,
                        b.multiply(tile.tile, queryRows), item.row);
@@ -138,13 +147,19 @@ void BackwardConsumer::handOver(ArrayRef<Value> keyGradient,
   for (Value sum : keyGradient)
     scaled.push_back(b.multiplyF32(sum, frame.arguments.scale));
   Value offset = b.hide(self.matrixOffset);
-  Value ownRows = b.shiftLeft(self.index, 13);
+  // Rows of 128 bytes; the next 64 columns after all rows.
+  Value own =
+      b.add(b.shiftLeft(self.firstRow, 7),
+            b.multiply(self.columnGroup, 2 * gradientSums * keyBlock * 2));
   auto put = [&](Value target, ArrayRef<Value> sums) {
-    stageRows(frame, b.add(target, ownRows), keyBlock * 128, offset,
+    stageRows(frame, b.add(target, own), keyBlock * 128, offset,
               b.packSums(sums));
   };
+  // The other warpgroup's products read the whole block.
+  if (sharesRows(config.headDim))
+    synchronizePair(frame);
   put(frame.values.getAddress(keyStage), valueGradient);
-  put(frame.hasQueryGradient()
+  put(stagesKeyGradient(config)
           ? b.add(frame.sharedBase, frame.layout.keyGradient)
           : frame.keys.getAddress(keyStage),
       scaled);

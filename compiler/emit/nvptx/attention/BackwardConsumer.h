@@ -51,9 +51,12 @@ protected:
   AttentionBuilder &b;
   const BackwardConfig &config;
   Consumer self;
-  int queryRows;
+  int keyBlock, queryRows;
   /// Sums of a thread: of dk and of dv each.
   int gradientSums;
+
+  /// A matrix from the columns of a gradient on that the warpgroup has.
+  Matrix getOwnColumns(Matrix matrix);
 
 private:
   MaskPieceReader pieces;

@@ -55,8 +55,9 @@ void Loads::loadKeys(const BackwardItem &item, Position at) {
                            std::pair{&frame.values, frame.arguments.value}}) {
     Value full = ring->getFull(at.stage);
     b.expectBytes(full, frame.layout.keyBytes);
-    copyRows(frame, map, ring->getAddress(at.stage), keyBlock,
-             frame.config.headDim, {item.row, item.keyHead, item.batch}, full);
+    copyRows(frame, map, ring->getAddress(at.stage),
+             getKeyBlock(frame.config.headDim), frame.config.headDim,
+             {item.row, item.keyHead, item.batch}, full);
   }
 }
 
@@ -95,8 +96,9 @@ static Values storeItem(BackwardFrame &frame, Value index, ValueRange carried) {
   Position key{carried[0], carried[1]};
   b.waitForPhase(b.add(frame.resultsFull, b.shiftLeft(key.stage, 3)),
                  key.parity);
+  int keyBlock = getKeyBlock(frame.config.headDim);
   auto store = [&](Value map, Value source) {
-    for (int half = 0; half < 2; ++half)
+    for (int half = 0; half < keyBlock / 64; ++half)
       for (int chunk = 0; chunk < frame.config.headDim / 64; ++chunk)
         b.storeBox(map, b.add(source, chunk * keyBlock * 128 + 8192 * half),
                    {b.constant(64 * chunk), b.add(item.row, 64 * half),
@@ -104,13 +106,13 @@ static Values storeItem(BackwardFrame &frame, Value index, ValueRange carried) {
   };
   store(frame.arguments.valueGradient, frame.values.getAddress(key.stage));
   store(frame.arguments.keyGradient,
-        frame.hasQueryGradient()
+        stagesKeyGradient(frame.config)
             ? b.add(frame.sharedBase, frame.layout.keyGradient)
             : frame.keys.getAddress(key.stage));
   b.commitCopies();
   b.waitForReads(0);
   b.arrive(frame.keys.getEmpty(key.stage));
-  if (frame.hasQueryGradient())
+  if (stagesKeyGradient(frame.config))
     b.arrive(frame.stagingEmpty);
   key = frame.keys.advance(key);
   return {key.stage, key.parity};

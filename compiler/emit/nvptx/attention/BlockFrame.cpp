@@ -1,5 +1,6 @@
 //===- BlockFrame.cpp - What the parts of a kernel share ------------------===//
 #include "compiler/emit/nvptx/attention/BlockFrame.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace lockstep;
@@ -147,9 +148,9 @@ Values QueryWork::loadNext(BlockFrame &frame, Value table, Value index) {
   return load(frame, table, b.minimum(b.add(index, 1), last));
 }
 
-Value QueryWork::getFirstKey(AttentionBuilder &b, Value j) const {
+Value QueryWork::getFirstKey(AttentionBuilder &b, Value j, int keyBlock) const {
   Value last = b.subtract(b.add(firstBlock, blocks), b.constant(1));
-  return b.shiftLeft(b.subtract(last, j), 7);
+  return b.shiftLeft(b.subtract(last, j), llvm::Log2_32(keyBlock));
 }
 
 Value BlockFrame::addBarriers(int count, int arrivals) {
@@ -241,16 +242,18 @@ Position Ring::advance(Position at) {
 // Consumers
 //===----------------------------------------------------------------------===//
 
-Consumer::Consumer(BlockFrame &frame) {
+Consumer::Consumer(BlockFrame &frame, bool sharesRows) {
   AttentionBuilder &b = frame.b;
   index = b.subtract(frame.warpgroup, b.constant(1));
+  rowGroup = sharesRows ? b.constant(0) : index;
+  columnGroup = sharesRows ? index : b.constant(0);
+  firstRow = b.shiftLeft(rowGroup, 6);
   thread = b.bitAnd(frame.thread, 127);
   warp = b.bitAnd(frame.warp, 3);
   isLead = b.equal(thread, int64_t(0));
   isWarpLead = b.equal(frame.lane, int64_t(0));
   Value warpRow = b.shiftLeft(warp, 4);
-  row =
-      b.add(b.add(b.shiftLeft(index, 6), warpRow), b.shiftRight(frame.lane, 2));
+  row = b.add(b.add(firstRow, warpRow), b.shiftRight(frame.lane, 2));
   column = b.shiftLeft(b.bitAnd(frame.lane, 3), 1);
   // stmatrix: lane l gives the address of row l % 8 of the matrix l / 8, two
   // below each other, two beside; 16-byte places are exchanged by the row.
@@ -263,6 +266,9 @@ Consumer::Consumer(BlockFrame &frame) {
 
 void attention::synchronizeGroup(BlockFrame &frame, const Consumer &self) {
   frame.b.barrier(frame.b.add(self.index, firstGroupBarrier), 128);
+}
+void attention::synchronizePair(BlockFrame &frame) {
+  frame.b.barrier(frame.b.constant(pairBarrier), 256);
 }
 void attention::arriveOnce(BlockFrame &frame, const Consumer &self,
                            Value barrier) {
@@ -295,12 +301,22 @@ void attention::copyRows(BlockFrame &frame, Value map, Value target, int rows,
 }
 
 RowStore::RowStore(BlockFrame &frame, const Consumer &self, int offset,
-                   int headDim)
-    : frame(frame), self(self),
-      buffer(frame.b.add(frame.b.add(frame.sharedBase, offset),
-                         frame.b.multiply(self.index, 64 * headDim * 2))) {}
+                   int stagedColumns)
+    : frame(frame), self(self), stagedColumns(stagedColumns),
+      buffer(
+          frame.b.add(frame.b.add(frame.sharedBase, offset),
+                      frame.b.multiply(self.index, 64 * stagedColumns * 2))) {}
 
 void RowStore::store(Value map, ArrayRef<Value> sums, ValueRange coordinates) {
+  AttentionBuilder &b = frame.b;
+  Value firstColumn = b.multiply(self.columnGroup, 2 * sums.size());
+  for (size_t column = 0; column < 2 * sums.size(); column += stagedColumns)
+    storeStaged(map, sums.slice(column / 2, stagedColumns / 2),
+                b.add(firstColumn, column), coordinates);
+}
+
+void RowStore::storeStaged(Value map, ArrayRef<Value> sums, Value firstColumn,
+                           ValueRange coordinates) {
   AttentionBuilder &b = frame.b;
   // Before others write to the buffer it has been read.
   b.ifThen(self.isLead, [&] { b.waitForReads(0); });
@@ -310,7 +326,7 @@ void RowStore::store(Value map, ArrayRef<Value> sums, ValueRange coordinates) {
   synchronizeGroup(frame, self);
   b.ifThen(self.isLead, [&] {
     for (size_t chunk = 0; chunk < sums.size() / 32; ++chunk) {
-      Values all{b.constant(64 * chunk)};
+      Values all{b.add(firstColumn, 64 * chunk)};
       all.append(coordinates.begin(), coordinates.end());
       b.storeBox(map, b.add(buffer, chunk * 64 * 128), all);
     }

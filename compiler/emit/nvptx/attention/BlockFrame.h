@@ -94,8 +94,8 @@ struct QueryWork {
   /// would wait for them when it gets there.
   static Values loadNext(BlockFrame &frame, Value table, Value index);
 
-  /// First key of the j-th block taken.
-  Value getFirstKey(AttentionBuilder &b, Value j) const;
+  /// First key of the j-th block taken, of so many keys each.
+  Value getFirstKey(AttentionBuilder &b, Value j, int keyBlock) const;
   Value row, head, keyHead, batch, firstBlock, blocks;
 };
 
@@ -123,13 +123,18 @@ private:
   Value full, empty;
 };
 
-/// Who a thread is among the consumers.
+/// Who a thread is among the consumers. They have 64 rows of a tile each, or
+/// with `sharesRows` the same 64 rows and a part of the columns each.
 struct Consumer {
-  explicit Consumer(BlockFrame &frame);
+  explicit Consumer(BlockFrame &frame, bool sharesRows = false);
 
   /// The warpgroup, from 0; thread and warp in it; who does what one thread of
   /// the warpgroup, or of the warp, has to do.
   Value index, thread, warp, isLead, isWarpLead;
+  /// The warpgroup's number among those with other rows, other columns.
+  Value rowGroup, columnGroup;
+  /// Its first row.
+  Value firstRow;
   /// First row of the thread's sums, of all consumers' rows; first column of
   /// each 8.
   Value row, column;
@@ -139,10 +144,11 @@ struct Consumer {
 };
 
 /// The barriers of some threads: of each consumer warpgroup; whose turn it is.
-constexpr int firstGroupBarrier = 1, firstTurnBarrier = 4;
+constexpr int firstGroupBarrier = 1, firstTurnBarrier = 4, pairBarrier = 7;
 
-/// All threads of the warpgroup.
+/// All threads of the warpgroup; of two of them.
 void synchronizeGroup(BlockFrame &frame, const Consumer &self);
+void synchronizePair(BlockFrame &frame);
 /// By the warpgroup's lead thread, by the warp's.
 void arriveOnce(BlockFrame &frame, const Consumer &self, Value barrier);
 void arriveOfWarp(BlockFrame &frame, const Consumer &self, Value barrier);
@@ -153,10 +159,11 @@ void stageRows(BlockFrame &frame, Value target, int chunkBytes, Value offset,
                llvm::ArrayRef<Value> packed);
 
 /// The rows of a warpgroup to global memory, in columns of 64: through the
-/// warpgroup's own buffer, by the copy engine.
+/// warpgroup's own buffer of so many columns, by the copy engine.
 class RowStore {
 public:
-  RowStore(BlockFrame &frame, const Consumer &self, int offset, int headDim);
+  RowStore(BlockFrame &frame, const Consumer &self, int offset,
+           int stagedColumns);
   /// The coordinates are those after the column: row, head, batch.
   void store(Value map, llvm::ArrayRef<Value> sums,
              mlir::ValueRange coordinates);
@@ -164,8 +171,12 @@ public:
   void finish();
 
 private:
+  void storeStaged(Value map, llvm::ArrayRef<Value> sums, Value firstColumn,
+                   mlir::ValueRange coordinates);
+
   BlockFrame &frame;
   const Consumer &self;
+  int stagedColumns;
   Value buffer;
 };
 

@@ -54,9 +54,11 @@ private:
   /// Whether a row may see no key in the blocks so far: in the first blocks of
   /// a tall tile, or where data hides them.
   bool mayHideAll() const {
-    return hidesByData(config) ||
-           (config.mask != Mask::Full && config.consumers != 2);
+    return hidesByData(config) || (config.mask != Mask::Full && !isSquare());
   }
+  /// Whether tiles and blocks are alike, so that of a causal mask's blocks only
+  /// the last one is not seen whole.
+  bool isSquare() const { return getQueryRows(config) == keyBlock; }
   /// Probabilities before the division by their sum; `rows` goes on, `scales`
   /// is what the earlier sums are multiplied by. None of them at the start.
   Values exponentiate(ArrayRef<Value> scores, RowState &rows, Value *scales);
@@ -66,6 +68,7 @@ private:
   ForwardFrame &frame;
   AttentionBuilder &b;
   const ForwardConfig &config;
+  int keyBlock;
   Consumer self;
   Turns turns;
   RowStore rowStore;
@@ -74,8 +77,6 @@ private:
   Value scale;
 };
 } // namespace
-
-static constexpr int scoresOfThread = keyBlock / 2;
 
 Values BlockState::toValues() const {
   Values values{key.stage,       key.parity,      value.stage, value.parity,
@@ -96,9 +97,10 @@ BlockState BlockState::fromValues(ValueRange values, int outputs) {
 }
 
 ForwardConsumer::ForwardConsumer(ForwardFrame &frame)
-    : frame(frame), b(frame.b), config(frame.config), self(frame),
+    : frame(frame), b(frame.b), config(frame.config),
+      keyBlock(getKeyBlock(config.headDim)), self(frame),
       turns(frame, self, config.consumers),
-      rowStore(frame, self, frame.layout.output, config.headDim),
+      rowStore(frame, self, frame.layout.output, getStagedColumns(config)),
       pieces(frame, self, config.tensorMask, frame.arguments.mask),
       scale(b.multiplyF32(frame.arguments.scale, b.constantF32(log2E))) {}
 
@@ -166,7 +168,7 @@ BlockState ForwardConsumer::continueItem(const QueryWork &item, Value j,
   turns.pass();
   scores = settleScores(1, scores, state.key.stage, getPiece(item, j));
   // Blocks before the last one are seen whole unless tiles and blocks differ.
-  if ((config.mask == Mask::Causal && config.consumers != 2) ||
+  if ((config.mask == Mask::Causal && !isSquare()) ||
       config.mask == Mask::CausalWindow)
     scores = mask(item, j, scores);
   BlockState next;
@@ -196,8 +198,8 @@ Values ForwardConsumer::finishOutput(const BlockState &state) {
 //===----------------------------------------------------------------------===//
 
 Values ForwardConsumer::issueScores(Value keyStage, Value queryStage) {
-  Matrix query = frame.queries.getMatrix(queryStage, getQueryRows(config),
-                                         b.shiftLeft(self.index, 6));
+  Matrix query =
+      frame.queries.getMatrix(queryStage, getQueryRows(config), self.firstRow);
   Matrix key = frame.keys.getMatrix(keyStage, keyBlock);
   return b.multiplyRows(query, key, keyBlock, config.headDim);
 }
@@ -211,8 +213,8 @@ Values ForwardConsumer::issueOutput(ArrayRef<Value> output,
 }
 
 Value ForwardConsumer::getPiece(const QueryWork &item, Value j) {
-  Value row = b.add(item.row, b.shiftLeft(self.index, 6));
-  return pieces.getPiece(item.batch, item.head, row, item.getFirstKey(b, j));
+  return pieces.getPiece(item.batch, item.head, b.add(item.row, self.firstRow),
+                         item.getFirstKey(b, j, keyBlock));
 }
 
 Values ForwardConsumer::settleScores(int groups, ArrayRef<Value> scores,
@@ -240,10 +242,10 @@ Values ForwardConsumer::mask(const QueryWork &item, Value j,
   // Data hides keys past the end, too.
   if (config.mask == Mask::Full && hidesByData(config))
     return Values(scores);
-  MaskArguments arguments{config.mask, frame.arguments.keys,
+  MaskArguments arguments{config.mask, keyBlock, frame.arguments.keys,
                           frame.arguments.window};
   return maskKeys(frame, self, arguments, scores, item.row,
-                  item.getFirstKey(b, j));
+                  item.getFirstKey(b, j, keyBlock));
 }
 
 //===----------------------------------------------------------------------===//
@@ -289,7 +291,7 @@ Values ForwardConsumer::exponentiate(ArrayRef<Value> scores, RowState &rows,
   Values results(scores);
   for (int half = 0; half < 2; ++half) {
     SmallVector<int> places;
-    for (int i = 0; i < scoresOfThread; ++i)
+    for (size_t i = 0; i < scores.size(); ++i)
       if (i / 2 % 2 == half)
         places.push_back(i);
     Values row;
@@ -350,7 +352,7 @@ void ForwardConsumer::store(const QueryWork &item, const RowState &rows,
   Values normalized;
   for (auto [i, sum] : llvm::enumerate(output))
     normalized.push_back(b.multiplyF32(sum, inverse[i / 2 % 2]));
-  Value row = b.add(item.row, b.shiftLeft(self.index, 6));
+  Value row = b.add(item.row, self.firstRow);
   rowStore.store(frame.arguments.output, normalized,
                  {row, item.head, item.batch});
 }

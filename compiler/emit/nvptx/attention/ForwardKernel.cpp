@@ -24,7 +24,7 @@ ForwardFrame::ForwardFrame(AttentionBuilder &b, const ForwardConfig &config,
 
 Value ForwardFrame::getKeyBias(Value stage) {
   return b.add(b.add(sharedBase, layout.keyBias),
-               b.multiply(stage, keyBiasBytes));
+               b.multiply(stage, getKeyBiasBytes(config.headDim)));
 }
 
 void attention::emitForwardProducer(ForwardFrame &frame) {

@@ -16,14 +16,14 @@ Value attention::getUnscaled(AttentionBuilder &b, Value added, Value scale) {
 
 Value attention::getKeyBias(AttentionBuilder &b, Value keyBias, Value batch,
                             Value keys, Value key) {
-  Value padded = b.bitAnd(b.add(keys, keyBlock - 1), -keyBlock);
+  Value padded = b.bitAnd(b.add(keys, keyPadding - 1), -keyPadding);
   return b.element(keyBias, b.add(b.multiply(batch, padded), key),
                    b.getF32Type());
 }
 
 void attention::copyKeyBias(AttentionBuilder &b, Value source, Value target,
-                            Value barrier) {
-  b.copyBytes(target, source, keyBiasBytes, barrier);
+                            int bytes, Value barrier) {
+  b.copyBytes(target, source, bytes, barrier);
 }
 
 Values attention::addKeyBias(BlockFrame &frame, const Consumer &self,

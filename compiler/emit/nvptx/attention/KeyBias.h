@@ -16,7 +16,7 @@ Value getKeyBias(AttentionBuilder &b, Value keyBias, Value batch, Value keys,
                  Value key);
 
 /// Starts to copy the bias of a block of keys into shared memory.
-void copyKeyBias(AttentionBuilder &b, Value source, Value target,
+void copyKeyBias(AttentionBuilder &b, Value source, Value target, int bytes,
                  Value barrier);
 
 /// Scores with rows of queries, plus the bias of their columns, which lies in

@@ -2,6 +2,7 @@
 #ifndef LOCKSTEP_COMPILER_EMIT_NVPTX_ATTENTION_KEYBLOCKS_H
 #define LOCKSTEP_COMPILER_EMIT_NVPTX_ATTENTION_KEYBLOCKS_H
 
+#include "compiler/emit/nvptx/attention/AttentionConfig.h"
 #include "compiler/emit/nvptx/attention/KeyBias.h"
 
 namespace lockstep::attention {
@@ -12,18 +13,20 @@ namespace lockstep::attention {
 template <typename Frame>
 void loadKeyBlock(Frame &frame, const QueryWork &item, Value j, Position at) {
   AttentionBuilder &b = frame.b;
-  Value key = item.getFirstKey(b, j);
+  int headDim = frame.config.headDim;
+  Value key = item.getFirstKey(b, j, getKeyBlock(headDim));
   const auto &arguments = frame.arguments;
   auto load = [&](Ring &ring, Value map, bool withBias) {
     ring.waitUntilEmpty(at);
     Value full = ring.getFull(at.stage);
-    b.expectBytes(full, frame.layout.keyBytes + (withBias ? keyBiasBytes : 0));
-    copyRows(frame, map, ring.getAddress(at.stage), keyBlock,
-             frame.config.headDim, {key, item.keyHead, item.batch}, full);
+    int biasBytes = withBias ? getKeyBiasBytes(headDim) : 0;
+    b.expectBytes(full, frame.layout.keyBytes + biasBytes);
+    copyRows(frame, map, ring.getAddress(at.stage), getKeyBlock(headDim),
+             headDim, {key, item.keyHead, item.batch}, full);
     if (withBias)
       copyKeyBias(
           b, getKeyBias(b, arguments.keyBias, item.batch, arguments.keys, key),
-          frame.getKeyBias(at.stage), full);
+          frame.getKeyBias(at.stage), biasBytes, full);
   };
   load(frame.keys, arguments.key, frame.config.keyBias);
   load(frame.values, arguments.value, false);

@@ -36,10 +36,13 @@ private:
   Values getScoreGradients(const QueryWork &item, Value j, RowVectors &vectors,
                            Position at, Value queryStage, Value lastStage);
   Matrix getOwnRows(Value queryStage, int offset);
+  /// Of the keys, those of dq's columns that the warpgroup has.
+  Matrix getOwnColumns(Value keyStage);
 
   QueryGradientFrame &frame;
   AttentionBuilder &b;
   const QueryGradientConfig &config;
+  int keyBlock;
   Consumer self;
   RowStore rowStore;
   MaskPieceReader pieces;
@@ -52,8 +55,10 @@ private:
 } // namespace
 
 QueryGradientConsumer::QueryGradientConsumer(QueryGradientFrame &frame)
-    : frame(frame), b(frame.b), config(frame.config), self(frame),
-      rowStore(frame, self, frame.layout.output, config.headDim),
+    : frame(frame), b(frame.b), config(frame.config),
+      keyBlock(getKeyBlock(config.headDim)),
+      self(frame, sharesRows(config.headDim)),
+      rowStore(frame, self, frame.layout.output, getStagedColumns(config)),
       pieces(frame, self, config.tensorMask, frame.arguments.mask),
       scale(b.multiplyF32(frame.arguments.scale, b.constantF32(log2E))),
       findsVectorsLate(config.headDim == 64) {}
@@ -76,7 +81,7 @@ Values QueryGradientConsumer::runItem(Value index, ValueRange carried) {
   if (!findsVectorsLate)
     vectors = findVectors(item);
   frame.queries.waitUntilFull(query);
-  int sums = config.headDim / 2;
+  int sums = getStagedColumns(config) / 2;
   Values initial(sums, b.undefinedF32());
   initial.append({carried[0], carried[1], carried[0]});
   if (findsVectorsLate)
@@ -94,8 +99,7 @@ Values QueryGradientConsumer::runItem(Value index, ValueRange carried) {
                b.fenceProducts();
                Values next =
                    b.accumulate(Values(values.take_front(sums)), packed,
-                                frame.keys.getMatrix(at.stage, keyBlock),
-                                keyBlock, /*keep=*/j);
+                                getOwnColumns(at.stage), keyBlock, /*keep=*/j);
                Position after = frame.keys.advance(at);
                next.append({after.stage, after.parity, at.stage});
                if (findsVectorsLate)
@@ -109,7 +113,7 @@ Values QueryGradientConsumer::runItem(Value index, ValueRange carried) {
   arriveOnce(frame, self, frame.queries.getEmpty(query.stage));
   for (Value &sum : gradient)
     sum = b.multiplyF32(sum, frame.arguments.scale);
-  Value row = b.add(item.row, b.shiftLeft(self.index, 6));
+  Value row = b.add(item.row, self.firstRow);
   rowStore.store(frame.arguments.queryGradient, gradient,
                  {row, item.head, item.batch});
   query = frame.queries.advance(query);
@@ -146,8 +150,8 @@ Value QueryGradientConsumer::sumRow(const QueryWork &item, Value row,
 RowVectors QueryGradientConsumer::findVectors(const QueryWork &item) {
   const QueryGradientArguments &arguments = frame.arguments;
   Value half = b.bitAnd(frame.thread, 1);
-  Value row = b.add(b.add(item.row, b.shiftLeft(self.index, 6)),
-                    b.shiftRight(self.thread, 1));
+  Value row =
+      b.add(b.add(item.row, self.firstRow), b.shiftRight(self.thread, 1));
   Value head = b.add(b.multiply(item.batch, arguments.queryHeads), item.head);
   Type f32 = b.getF32Type();
   Values both = b.ifThenElse(
@@ -178,10 +182,17 @@ RowVectors QueryGradientConsumer::findVectors(const QueryWork &item) {
 //===----------------------------------------------------------------------===//
 
 Matrix QueryGradientConsumer::getOwnRows(Value queryStage, int offset) {
-  Matrix rows = frame.queries.getMatrix(queryStage, getQueryRows(config),
-                                        b.shiftLeft(self.index, 6));
+  Matrix rows =
+      frame.queries.getMatrix(queryStage, getQueryRows(config), self.firstRow);
   rows.address = b.add(rows.address, offset >> 4);
   return rows;
+}
+
+Matrix QueryGradientConsumer::getOwnColumns(Value keyStage) {
+  Matrix keys = frame.keys.getMatrix(keyStage, keyBlock);
+  int bytes = getStagedColumns(config) * keyBlock * 2;
+  keys.address = b.add(keys.address, b.multiply(self.columnGroup, bytes >> 4));
+  return keys;
 }
 
 Values QueryGradientConsumer::getScoreGradients(const QueryWork &item, Value j,
@@ -207,9 +218,9 @@ Values QueryGradientConsumer::getScoreGradients(const QueryWork &item, Value j,
         b.equal(j, int64_t(0)), SmallVector<Type>(4, b.getF32Type()),
         [&] { return findVectors(item).toValues(); },
         [&] { return vectors.toValues(); }));
+  Value firstKey = item.getFirstKey(b, j, keyBlock);
   Value piece = pieces.getPiece(item.batch, item.head,
-                                b.add(item.row, b.shiftLeft(self.index, 6)),
-                                item.getFirstKey(b, j));
+                                b.add(item.row, self.firstRow), firstKey);
   Values ahead = pieces.loadAhead(piece, scores.size());
   scores = pieces.apply(b.settle(1, scores), piece, ahead);
   if (config.keyBias)
@@ -218,10 +229,9 @@ Values QueryGradientConsumer::getScoreGradients(const QueryWork &item, Value j,
            [&] { b.arrive(frame.keys.getEmpty(lastStage)); });
   // Data hides keys past the end, too.
   if (config.mask != Mask::Full || !hidesByData(config)) {
-    MaskArguments mask{config.mask, frame.arguments.keys,
+    MaskArguments mask{config.mask, keyBlock, frame.arguments.keys,
                        frame.arguments.window};
-    scores =
-        maskKeys(frame, self, mask, scores, item.row, item.getFirstKey(b, j));
+    scores = maskKeys(frame, self, mask, scores, item.row, firstKey);
   }
   Values weights;
   for (auto [i, score] : llvm::enumerate(scores))

@@ -21,7 +21,7 @@ QueryGradientFrame::QueryGradientFrame(AttentionBuilder &b,
 
 Value QueryGradientFrame::getKeyBias(Value stage) {
   return b.add(b.add(sharedBase, layout.keyBias),
-               b.multiply(stage, keyBiasBytes));
+               b.multiply(stage, getKeyBiasBytes(config.headDim)));
 }
 
 static void loadQueries(QueryGradientFrame &frame, const QueryWork &item,

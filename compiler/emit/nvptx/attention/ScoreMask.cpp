@@ -45,11 +45,11 @@ Values attention::maskKeys(BlockFrame &frame, const Consumer &self,
   AttentionBuilder &b = frame.b;
   bool causal = arguments.mask != Mask::Full;
   bool window = arguments.mask == Mask::CausalWindow;
-  Value firstRow = b.add(firstQuery, b.shiftLeft(self.index, 6));
+  Value firstRow = b.add(firstQuery, self.firstRow);
   Value seenByAll = arguments.keys;
   if (causal)
     seenByAll = b.minimum(firstRow, seenByAll);
-  Value needed = b.greaterThan(b.add(firstKey, keyBlock), seenByAll);
+  Value needed = b.greaterThan(b.add(firstKey, arguments.keyBlock), seenByAll);
   if (window)
     needed = either(b, needed,
                     b.lessThan(firstKey, b.subtract(b.add(firstRow, 64),
@@ -86,7 +86,7 @@ Values attention::maskQueries(BlockFrame &frame, const Consumer &self,
   bool causal = arguments.mask != Mask::Full;
   bool window = arguments.mask == Mask::CausalWindow;
   int queries = 2 * scores.size(); // 64 rows over 128 threads
-  Value endKey = b.add(firstKey, keyBlock);
+  Value endKey = b.add(firstKey, arguments.keyBlock);
   Value needed = b.greaterThan(endKey, arguments.keys);
   if (causal)
     needed = either(b, needed, b.lessThan(firstQuery, endKey));

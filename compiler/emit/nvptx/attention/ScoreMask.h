@@ -9,12 +9,13 @@ namespace lockstep::attention {
 
 struct MaskArguments {
   Mask mask;
+  int keyBlock;
   Value keys, window;
 };
 
 /// Minus infinity for the keys that a query does not see, in a warpgroup's 64
-/// rows of queries by a block of keys: the first row is `firstQuery` plus 64
-/// for each warpgroup before, the first column `firstKey`.
+/// rows of queries by a block of keys: the first row of the tile is
+/// `firstQuery`, the first column `firstKey`.
 Values maskKeys(BlockFrame &frame, const Consumer &self,
                 const MaskArguments &arguments, llvm::ArrayRef<Value> scores,
                 Value firstQuery, Value firstKey);

@@ -128,7 +128,7 @@ static WorkTable<Item> layOut(const std::vector<Item> &items,
 /// Costs are in steps; an item's start and end take as long as some more.
 static constexpr double queryItemCost = 0.7, keyItemCost = 1.5;
 
-static WorkTable<QueryItem> buildQueryTable(int rows, Mask mask,
+static WorkTable<QueryItem> buildQueryTable(int rows, int keyBlock, Mask mask,
                                             const AttentionSize &size,
                                             int multiprocessors) {
   std::vector<QueryItem> items;
@@ -161,14 +161,14 @@ static WorkTable<QueryItem> buildQueryTable(int rows, Mask mask,
 WorkTable<QueryItem> attention::buildWorkTable(const ForwardConfig &config,
                                                const AttentionSize &size,
                                                int multiprocessors) {
-  return buildQueryTable(getQueryRows(config), config.mask, size,
-                         multiprocessors);
+  return buildQueryTable(getQueryRows(config), getKeyBlock(config.headDim),
+                         config.mask, size, multiprocessors);
 }
 WorkTable<QueryItem>
 attention::buildWorkTable(const QueryGradientConfig &config,
                           const AttentionSize &size, int multiprocessors) {
-  return buildQueryTable(getQueryRows(config), config.mask, size,
-                         multiprocessors);
+  return buildQueryTable(getQueryRows(config), getKeyBlock(config.headDim),
+                         config.mask, size, multiprocessors);
 }
 
 /// The tiles of queries that see some key of a block.
@@ -181,8 +181,9 @@ static void findQueries(const BackwardConfig &config, const AttentionSize &size,
   if (config.mask != Mask::Full)
     first = std::min(item.row / rows, tiles - 1);
   if (config.mask == Mask::CausalWindow)
-    end =
-        std::min(tiles, divideUp(item.row + keyBlock - 1 + size.window, rows));
+    end = std::min(tiles, divideUp(item.row + getKeyBlock(config.headDim) - 1 +
+                                       size.window,
+                                   rows));
   item.first = item.start = first;
   item.end = end;
 }
@@ -192,6 +193,7 @@ WorkTable<KeyItem> attention::buildWorkTable(const BackwardConfig &config,
                                              int multiprocessors) {
   std::vector<KeyItem> items;
   std::vector<double> costs;
+  int keyBlock = getKeyBlock(config.headDim);
   int64_t blocks = divideUp(size.keys, keyBlock);
   int64_t group = size.queryHeads / size.keyHeads;
   for (int64_t batch = 0; batch < size.batch; ++batch)

@@ -32,7 +32,7 @@ struct AttentionSize {
 /// One tile of queries against some blocks of keys (forward, query gradient).
 struct QueryItem {
   int32_t row = 0, head = 0, keyHead = 0, batch = 0;
-  /// Of keyBlock keys; taken from the last to the first.
+  /// Of getKeyBlock keys; taken from the last to the first.
   int32_t firstBlock = 0, blocks = 0;
   int32_t unused[2] = {0, 0};
 };
