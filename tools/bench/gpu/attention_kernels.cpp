@@ -81,24 +81,18 @@ static Status writeKernels(const ListedKernel &kernel,
 }
 
 static Status writeMaskPasses(const std::filesystem::path &folder) {
-  for (auto [name, mask] : {std::pair{"keybias.boolean", KeyMask::Boolean},
-                            std::pair{"keybias.f32", KeyMask::Added}})
-    LOCKSTEP_RETURN_IF_ERROR(writeKernel(
-        name, "",
-        [mask = mask](mlir::ModuleOp module) {
-          return buildKeyBiasKernel(module, mask, "attention");
-        },
-        folder));
-  for (auto [name, element] :
-       {std::pair{"pieces.boolean", MaskElement::Boolean},
-        std::pair{"pieces.f32", MaskElement::F32},
-        std::pair{"pieces.bf16", MaskElement::BFloat16}})
-    LOCKSTEP_RETURN_IF_ERROR(writeKernel(
-        name, "",
-        [element = element](mlir::ModuleOp module) {
-          return buildMaskPiecesKernel(module, element, "attention");
-        },
-        folder));
+  for (const auto &[name, element] :
+       {std::pair<std::string, MaskElement>{"boolean", MaskElement::Boolean},
+        {"f32", MaskElement::F32},
+        {"bf16", MaskElement::BFloat16}})
+    for (auto [prefix, build] : {std::pair{"keybias.", &buildKeyBiasKernel},
+                                 std::pair{"pieces.", &buildMaskPiecesKernel}})
+      LOCKSTEP_RETURN_IF_ERROR(writeKernel(
+          prefix + name, "",
+          [build = build, element = element](mlir::ModuleOp module) {
+            return build(module, element, "attention");
+          },
+          folder));
   return Status::success();
 }
 

@@ -304,12 +304,11 @@ void attention_start() {
   CHECK(cuCtxSetCurrent(context));
 }
 
-/// Device memory with bytes of the host in it; never written without them.
+/// Device memory with bytes of the host in it.
 CUdeviceptr attention_upload(const void *data, int64_t bytes) {
   CUdeviceptr pointer;
   CHECK(cuMemAlloc(&pointer, bytes));
-  if (data)
-    CHECK(cuMemcpyHtoD(pointer, data, bytes));
+  CHECK(cuMemcpyHtoD(pointer, data, bytes));
   return pointer;
 }
 void attention_download(void *data, CUdeviceptr pointer, int64_t bytes) {

@@ -32,7 +32,7 @@
 //                   bounds; i32 queries, keys, padded rows, query heads,
 //                   window, head dimension; i64 the six strides of prepare;
 //                   f32 scale; MASK
-//   key bias        ptr mask (i8 or f32 [batch][key]), key bias; i32 rows (B
+//   key bias        ptr mask ([batch][key]), key bias; i32 rows (B
 //                   padded keys), keys, padded keys; i64 the mask's stride from
 //                   batch to batch, 0 for one that is shared; f32 scale. Grid:
 //                   one block for keyBiasThreads rows
@@ -59,18 +59,16 @@
 
 namespace lockstep::attention {
 
-/// What a key bias is made from: i8, 0 hides the key; or f32, added to the
+/// What a mask consists of: i8, 0 hides the key; or numbers, added to the
 /// scaled scores.
-enum class KeyMask { Boolean, Added };
-
-/// Of a mask over queries and keys: i8, 0 hides the key; or added to the scaled
-/// scores.
 enum class MaskElement { Boolean, F32, BFloat16 };
+using KeyMask = MaskElement;
 
 mlir::LogicalResult buildMaskPiecesKernel(mlir::ModuleOp module,
                                           MaskElement element,
                                           llvm::StringRef symbol);
-mlir::LogicalResult buildKeyBiasKernel(mlir::ModuleOp module, KeyMask mask,
+mlir::LogicalResult buildKeyBiasKernel(mlir::ModuleOp module,
+                                       MaskElement element,
                                        llvm::StringRef symbol);
 mlir::LogicalResult buildForwardKernel(mlir::ModuleOp module,
                                        const ForwardConfig &config,

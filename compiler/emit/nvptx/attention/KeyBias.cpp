@@ -1,17 +1,38 @@
 //===- KeyBias.cpp - What is added to the scores of a key -----------------===//
 #include "compiler/emit/nvptx/attention/KeyBias.h"
-#include "compiler/emit/nvptx/attention/AttentionKernels.h"
 
 using namespace mlir;
 using namespace lockstep;
 using namespace lockstep::attention;
 
-// Nothing that is multiplied with a scale or log2E later overflows.
-Value attention::getUnscaled(AttentionBuilder &b, Value added, Value scale) {
-  Value least = b.constantF32(-0x1p100);
+// Probabilities are exp2(fma(s, scale, -(max scale))), where the second product
+// is rounded: with numbers so much larger than 2^27 that the rounding is more
+// than 127, they would be infinite.
+static Value getUnscaled(AttentionBuilder &b, Value added, Value scale) {
+  Value least = b.constantF32(-0x1p27);
   Value hides = b.equalF32(added, b.constantF32(-INFINITY));
   Value bounded = b.select(b.lessF32(added, least), least, added);
   return LLVM::FDivOp::create(b, b.select(hides, added, bounded), scale);
+}
+
+Value attention::loadMaskElement(AttentionBuilder &b, MaskElement element,
+                                 Value mask, Value index, Value scale) {
+  auto load = [&](Type type, unsigned bytes) {
+    return b.load(b.element(mask, index, type), type, bytes,
+                  /*invariant=*/true);
+  };
+  auto widen = [&](Value narrow) {
+    return LLVM::ZExtOp::create(b, b.getI32Type(), narrow);
+  };
+  switch (element) {
+  case MaskElement::Boolean:
+    return b.lessThan(b.constant(0), widen(load(b.getI8Type(), 1)));
+  case MaskElement::F32:
+    return getUnscaled(b, load(b.getF32Type(), 4), scale);
+  case MaskElement::BFloat16:
+    return getUnscaled(b, b.unpackLow(widen(load(b.getI16Type(), 2))), scale);
+  }
+  llvm_unreachable("a mask of no element");
 }
 
 Value attention::getKeyBias(AttentionBuilder &b, Value keyBias, Value batch,
@@ -52,22 +73,18 @@ struct KeyBiasArguments {
 
 /// The bias of a key that is there.
 static Value loadBias(AttentionBuilder &b, const KeyBiasArguments &arguments,
-                      KeyMask kind, Value batch, Value key) {
+                      MaskElement element, Value batch, Value key) {
   Value index = LLVM::MulOp::create(b, b.extend(batch), arguments.batchStride);
   index = LLVM::AddOp::create(b, index, b.extend(key));
-  if (kind == KeyMask::Added) {
-    Value bias = b.load(b.element(arguments.mask, index, b.getF32Type()),
-                        b.getF32Type(), 4);
-    return getUnscaled(b, bias, arguments.scale);
-  }
-  Value isSeen =
-      b.load(b.element(arguments.mask, index, b.getI8Type()), b.getI8Type(), 1);
-  Value wide = LLVM::ZExtOp::create(b, b.getI32Type(), isSeen);
-  return b.select(b.equal(wide, int64_t(0)), b.constantF32(-INFINITY),
-                  b.constantF32(0));
+  Value loaded =
+      loadMaskElement(b, element, arguments.mask, index, arguments.scale);
+  if (element != MaskElement::Boolean)
+    return loaded;
+  return b.select(loaded, b.constantF32(0), b.constantF32(-INFINITY));
 }
 
-LogicalResult attention::buildKeyBiasKernel(ModuleOp module, KeyMask mask,
+LogicalResult attention::buildKeyBiasKernel(ModuleOp module,
+                                            MaskElement element,
                                             llvm::StringRef symbol) {
   AttentionBuilder b(module.getLoc(), module.getContext());
   KeyBiasArguments a;
@@ -89,7 +106,7 @@ LogicalResult attention::buildKeyBiasKernel(ModuleOp module, KeyMask mask,
     Value key = b.subtract(row, b.multiply(batch, a.paddedKeys));
     Value bias = b.ifThenElse(
         b.lessThan(key, a.keys), f32,
-        [&]() -> Values { return {loadBias(b, a, mask, batch, key)}; },
+        [&]() -> Values { return {loadBias(b, a, element, batch, key)}; },
         [&]() -> Values { return {b.constantF32(-INFINITY)}; })[0];
     b.store(bias, b.element(a.keyBias, row, f32), 4);
   });

@@ -2,14 +2,16 @@
 #ifndef LOCKSTEP_COMPILER_EMIT_NVPTX_ATTENTION_KEYBIAS_H
 #define LOCKSTEP_COMPILER_EMIT_NVPTX_ATTENTION_KEYBIAS_H
 
+#include "compiler/emit/nvptx/attention/AttentionKernels.h"
 #include "compiler/emit/nvptx/attention/BlockFrame.h"
 
 namespace lockstep::attention {
 
-/// What is added to the scaled scores as what is added to the scores. Minus
-/// infinity remains, but the least f32 (which hides as well, where anything is
-/// seen) does not become it.
-Value getUnscaled(AttentionBuilder &b, Value added, Value scale);
+/// An element of a mask (i64): i1, whether the key is seen, or f32, what is
+/// added to the scores before the scale. Minus infinity remains, but the least
+/// number (which hides as well, where anything is seen) does not become it.
+Value loadMaskElement(AttentionBuilder &b, MaskElement element, Value mask,
+                      Value index, Value scale);
 
 /// The part of the bias that begins at a key of a batch's.
 Value getKeyBias(AttentionBuilder &b, Value keyBias, Value batch, Value keys,

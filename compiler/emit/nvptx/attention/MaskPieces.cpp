@@ -1,6 +1,5 @@
 //===- MaskPieces.cpp - A mask over queries and keys ----------------------===//
 #include "compiler/emit/nvptx/attention/MaskPieces.h"
-#include "compiler/emit/nvptx/attention/AttentionKernels.h"
 #include "compiler/emit/nvptx/attention/KeyBias.h"
 
 using namespace mlir;
@@ -100,7 +99,6 @@ public:
   Value load(Value ofHead, Value row, Value column);
 
 private:
-  Value loadInside(Value index);
   Value multiply64(Value number, Value stride) {
     return LLVM::MulOp::create(b, b.extend(number), stride);
   }
@@ -118,30 +116,12 @@ Value MaskElements::load(Value ofHead, Value row, Value column) {
                                     multiply64(column, arguments.columnStride));
   index = LLVM::AddOp::create(b, index, ofHead);
   // Outside, the first element of all is read, and counts for nothing.
-  Value element = loadInside(b.select(isInside, index, b.constant64(0)));
+  index = b.select(isInside, index, b.constant64(0));
+  Value element =
+      loadMaskElement(b, kind, arguments.mask, index, arguments.scale);
   if (kind == MaskElement::Boolean)
     return b.both(isInside, element);
   return b.select(isInside, element, b.constantF32(-INFINITY));
-}
-
-Value MaskElements::loadInside(Value index) {
-  auto at = [&](Type type, unsigned bytes) {
-    return b.load(b.element(arguments.mask, index, type), type, bytes,
-                  /*invariant=*/true);
-  };
-  auto widen = [&](Value narrow) {
-    return LLVM::ZExtOp::create(b, b.getI32Type(), narrow);
-  };
-  switch (kind) {
-  case MaskElement::Boolean:
-    return b.lessThan(b.constant(0), widen(at(b.getI8Type(), 1)));
-  case MaskElement::F32:
-    return getUnscaled(b, at(b.getF32Type(), 4), arguments.scale);
-  case MaskElement::BFloat16:
-    return getUnscaled(b, b.unpackLow(widen(at(b.getI16Type(), 2))),
-                       arguments.scale);
-  }
-  llvm_unreachable("a mask of no element");
 }
 
 /// What a thread holds of a piece.
