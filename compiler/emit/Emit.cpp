@@ -185,10 +185,11 @@ LogicalResult ArtifactEmitter::compileGenerated() {
   if (generated.empty())
     return success();
   loadEmitDialects(*module.getContext());
-  std::string object;
-  if (failed(target->compile(module, generated, object)))
+  std::vector<std::string> objects;
+  if (failed(target->compile(module, generated, objects)))
     return failure();
-  writer.addCode(target->getName().str(), std::move(object));
+  for (std::string &object : objects)
+    writer.addCode(target->getName().str(), std::move(object));
   for (GeneratedKernel &kernel : generated) {
     plan::KernelOp op = kernel.kernel;
     if (kernel.varies)

@@ -74,12 +74,12 @@ public:
   /// The tool outside of the compiler that made the code, with its version, for
   /// the artifact's hash; empty where there is none.
   virtual std::string getToolVersion() const { return {}; }
-  /// Compiles all kernels into one self-contained object and sets their shapes.
+  /// Compiles all kernels into self-contained objects and sets their shapes.
   /// The same kernels give the same bytes. Errors are emitted at the kernels,
   /// or at `module` where they belong to none.
   virtual mlir::LogicalResult
   compile(mlir::ModuleOp module, llvm::MutableArrayRef<GeneratedKernel> kernels,
-          std::string &object) = 0;
+          std::vector<std::string> &objects) = 0;
 };
 
 /// Dialects and translations that code generation needs; before emission, since

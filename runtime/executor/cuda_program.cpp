@@ -22,7 +22,8 @@ Status CudaKernels::loadAll(bool allowJit) {
   const cuda::Gpu &gpu = device.gpu();
   LOCKSTEP_ASSIGN_OR_RETURN(const CodeSection *section,
                             cuda::chooseCode(artifact.code(), gpu, allowJit));
-  LOCKSTEP_ASSIGN_OR_RETURN(code, cuda::Code::load(gpu, *section));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      code, cuda::Code::load(gpu, artifact.code(), section->target));
   LOCKSTEP_ASSIGN_OR_RETURN(parameters,
                             CudaParameters::create(artifact.plan(), device));
   for (const auto &kernel : artifact.plan().kernels) {

@@ -264,10 +264,11 @@ std::string test::checkKernels(ModuleOp module,
     return "";
   std::unique_ptr<emit::Target> target = emit::Target::create(options.target);
   emit::loadEmitDialects(*module.getContext());
-  std::string object;
-  if (failed(target->compile(module, kernels, object)))
+  std::vector<std::string> objects;
+  if (failed(target->compile(module, kernels, objects)))
     return "the kernels do not compile\n";
-  StatusOr<runtime::CodeObject> code = runtime::CodeObject::load(object);
+  StatusOr<runtime::CodeObject> code =
+      runtime::CodeObject::load(objects.front());
   if (!code.ok())
     return code.status().toString() + "\n";
   unsigned seed = options.seed;

@@ -206,13 +206,15 @@ int main(int argc, char **argv) {
     llvm::outs() << code;
     return 0;
   }
-  if (failed(target.compile(*module, kernels, code)))
+  std::vector<std::string> objects;
+  if (failed(target.compile(*module, kernels, objects)))
     return 1;
   std::error_code error = llvm::sys::fs::create_directories(folder);
-  if (error || !write(folder + "/code", code)) {
-    llvm::errs() << "cannot write to " << folder << "\n";
-    return 1;
-  }
+  for (auto [i, object] : llvm::enumerate(objects))
+    if (error || !write(folder + "/code" + Twine(i), object)) {
+      llvm::errs() << "cannot write to " << folder << "\n";
+      return 1;
+    }
   DataFile data(folder + "/data", error);
   json::Array entries;
   for (const emit::GeneratedKernel &kernel : kernels) {

@@ -66,10 +66,11 @@ TEST_CASE("functions are precise over the whole range") {
   mlir::SmallVector<emit::GeneratedKernel> kernels;
   for (auto kernel : module->getOps<plan::KernelOp>())
     kernels.push_back({kernel, kernel.getSymName().str(), {}});
-  std::string object;
+  std::vector<std::string> objects;
   REQUIRE(mlir::succeeded(
-      emit::Target::create("x86-64-v3")->compile(*module, kernels, object)));
-  StatusOr<runtime::CodeObject> code = runtime::CodeObject::load(object);
+      emit::Target::create("x86-64-v3")->compile(*module, kernels, objects)));
+  StatusOr<runtime::CodeObject> code =
+      runtime::CodeObject::load(objects.front());
   REQUIRE(code.ok());
 
   std::vector<float> x(count), y(count);

@@ -3,7 +3,7 @@
 gpu_kernels.py FOLDER... where each FOLDER was written by build/bin/gpu-kernels --cases; needs a GPU of that target, CuPy and NumPy.
 Every kernel runs on poisoned results, twice (the bits must agree), and again with each result in the place of each argument
 that it may overwrite. --time instead measures: median microseconds and the bandwidth of reading and writing every operand once."""
-import argparse, ctypes, json, os, sys
+import argparse, ctypes, glob, json, os, sys
 
 import cupy, numpy
 
@@ -74,15 +74,25 @@ class Parameters:
                   ctypes.c_void_p(cupy.cuda.get_current_stream().ptr), pointers, None)
 
 
+def find(modules, symbol):
+    """The function, from whichever module has it."""
+    for module in modules:
+        try:
+            return module.get_function(symbol)
+        except cupy.cuda.driver.CUDADriverError:
+            pass
+    raise KeyError(symbol)
+
+
 class Kernel:
     """One launch, or several, which share their scratch."""
 
-    def __init__(self, entry, module):
+    def __init__(self, entry, modules):
         parts = entry.get("parts") or ([entry] if "launch" in entry else [])
         scratch = max((p["offset"] + p["bytes"] for part in parts for p in part["launch"]["parameters"] if p["kind"] == "Scratch"), default=0)
         memory = cupy.zeros(scratch + 1, "u1")
-        self.entry, self.parts = entry, [Parameters(part, module.get_function(part["symbol"]), memory) for part in parts]
-        self.function = None if parts else module.get_function(entry["symbol"])
+        self.entry, self.parts = entry, [Parameters(part, find(modules, part["symbol"]), memory) for part in parts]
+        self.function = None if parts else find(modules, entry["symbol"])
 
     def launch(self, segments):
         """segments: device buffers per segment, arguments and results."""
@@ -159,11 +169,11 @@ def main():
     checked, wrong = 0, 0
     for folder in options.folders:
         entries = json.load(open(os.path.join(folder, "index.json")))
-        module = cupy.RawModule(path=os.path.join(folder, "code"))
+        modules = [cupy.RawModule(path=path) for path in glob.glob(os.path.join(glob.escape(folder), "code*"))]
         data = open(os.path.join(folder, "data"), "rb").read()
         read = lambda o: data[o["offset"]:o["offset"] + o["bytes"]]
         for entry in entries:
-            kernel = Kernel(entry, module)
+            kernel = Kernel(entry, modules)
             name = f"{os.path.basename(folder)} {entry['name']}"
             if options.time:
                 us, rate = time_kernel(kernel)

@@ -2,9 +2,10 @@
 //
 // Kernels are lowered to PTX in groups, one module each, by as many threads as
 // there are cores; the groups depend on the kernels alone, so that the bytes do
-// not depend on the threads. The groups' texts make one PTX module, which ptxas
-// assembles. Products and attention come first: each configuration of such a
-// kernel is a module of its own, which all launches of it share.
+// not depend on the threads. ptxas assembles each group, as many at a time; for
+// want of a ptxas the groups' texts make one PTX module. Products and attention
+// come first: each configuration of such a kernel is a module of its own, which
+// all launches of it share.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/emit/nvptx/NvptxTarget.h"
@@ -109,17 +110,16 @@ void NvptxTarget::addSharedKernels(
 }
 
 LogicalResult
-NvptxTarget::compileToPtx(ModuleOp module,
-                          llvm::MutableArrayRef<GeneratedKernel> kernels,
-                          std::string &ptx) {
+NvptxTarget::compileGroups(ModuleOp module,
+                           llvm::MutableArrayRef<GeneratedKernel> kernels,
+                           std::vector<std::string> &texts) const {
   loadPtxDialects(*module.getContext());
   SharedCode shared(*module.getContext());
   std::vector<GeneratedKernel *> grids;
   addSharedKernels(kernels, shared, grids);
   size_t first = shared.getCount();
-  std::vector<std::string> texts(
-      first + llvm::divideCeil(grids.size(), kKernelsPerGroup));
-  LogicalResult result = failableParallelForEachN(
+  texts.resize(first + llvm::divideCeil(grids.size(), kKernelsPerGroup));
+  return failableParallelForEachN(
       module.getContext(), 0, texts.size(), [&](size_t i) -> LogicalResult {
         FailureOr<std::string> text =
             i < first
@@ -133,33 +133,47 @@ NvptxTarget::compileToPtx(ModuleOp module,
         texts[i] = std::move(*text);
         return success();
       });
-  if (failed(result))
-    return failure();
+}
+
+static std::string joinTexts(llvm::ArrayRef<std::string> texts) {
+  std::string ptx;
   for (auto [i, text] : llvm::enumerate(texts))
     ptx += i == 0 ? llvm::StringRef(text) : dropHeader(text);
+  return ptx;
+}
+
+LogicalResult
+NvptxTarget::compileToPtx(ModuleOp module,
+                          llvm::MutableArrayRef<GeneratedKernel> kernels,
+                          std::string &ptx) {
+  std::vector<std::string> texts;
+  if (failed(compileGroups(module, kernels, texts)))
+    return failure();
+  ptx = joinTexts(texts);
   return success();
 }
 
 LogicalResult
 NvptxTarget::compile(ModuleOp module,
                      llvm::MutableArrayRef<GeneratedKernel> kernels,
-                     std::string &object) {
-  std::string ptx;
-  if (failed(compileToPtx(module, kernels, ptx)))
+                     std::vector<std::string> &objects) {
+  std::vector<std::string> texts;
+  if (failed(compileGroups(module, kernels, texts)))
     return failure();
-  CubinResult assembled = assembleCubin(ptx, chip);
-  switch (assembled.status) {
-  case CubinResult::Status::Assembled:
-    object = std::move(assembled.cubin);
-    section = chip;
-    return success();
-  case CubinResult::Status::NoPtxas:
-    object = std::move(ptx);
+  if (findPtxas().empty()) {
+    objects.push_back(joinTexts(texts));
     section = "ptx-" + chip;
     return success();
-  case CubinResult::Status::Failed:
-    return module.emitError("ptxas cannot assemble the kernels: ")
-           << assembled.messages;
   }
-  llvm_unreachable("all outcomes are handled");
+  section = chip;
+  objects.resize(texts.size());
+  return failableParallelForEachN(
+      module.getContext(), 0, texts.size(), [&](size_t i) -> LogicalResult {
+        CubinResult assembled = assembleCubin(texts[i], chip);
+        if (assembled.status != CubinResult::Status::Assembled)
+          return module.emitError("ptxas cannot assemble the kernels: ")
+                 << assembled.messages;
+        objects[i] = std::move(assembled.cubin);
+        return success();
+      });
 }

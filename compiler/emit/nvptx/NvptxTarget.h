@@ -8,9 +8,9 @@
 
 namespace lockstep::emit {
 
-/// sm_80, sm_90a or sm_100a. The code section is a cubin where the CUDA
-/// toolkit's ptxas is at hand, else PTX, which the driver compiles when the
-/// artifact is loaded, if the user allows it.
+/// sm_80, sm_90a or sm_100a. The code sections are cubins where the CUDA
+/// toolkit's ptxas is at hand, else one of PTX, which the driver compiles when
+/// the artifact is loaded, if the user allows it.
 class NvptxTarget : public Target {
 public:
   explicit NvptxTarget(llvm::StringRef chip, const TargetOptions &options = {})
@@ -26,7 +26,7 @@ public:
   std::string getToolVersion() const override;
   mlir::LogicalResult compile(mlir::ModuleOp module,
                               llvm::MutableArrayRef<GeneratedKernel> kernels,
-                              std::string &object) override;
+                              std::vector<std::string> &objects) override;
 
   /// The PTX of the kernels, whether or not there is a ptxas.
   mlir::LogicalResult
@@ -35,6 +35,11 @@ public:
                std::string &ptx);
 
 private:
+  /// The PTX of kernels in groups, each a module of its own.
+  mlir::LogicalResult
+  compileGroups(mlir::ModuleOp module,
+                llvm::MutableArrayRef<GeneratedKernel> kernels,
+                std::vector<std::string> &texts) const;
   /// A product that a kernel of our own does; nothing for other kernels.
   std::optional<ProductKernel>
   planProduct(plan::KernelOp kernel, llvm::ArrayRef<int64_t> alignments) const;

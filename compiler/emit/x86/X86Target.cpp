@@ -156,7 +156,7 @@ X86Target::compileGroup(llvm::MutableArrayRef<GeneratedKernel> kernels,
 
 LogicalResult X86Target::compile(ModuleOp module,
                                  llvm::MutableArrayRef<GeneratedKernel> kernels,
-                                 std::string &object) {
+                                 std::vector<std::string> &linked) {
   initializeX86();
   loadEmitDialects(*module.getContext());
   size_t groups = llvm::divideCeil(kernels.size(), kernelsPerGroup);
@@ -187,9 +187,10 @@ LogicalResult X86Target::compile(ModuleOp module,
   if (failed)
     return failure();
   std::string error;
-  object = linkSharedObject(objects, error);
+  std::string object = linkSharedObject(objects, error);
   if (!error.empty())
     return module.emitError(error);
+  linked.push_back(std::move(object));
   return success();
 }
 

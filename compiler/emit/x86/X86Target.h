@@ -17,7 +17,7 @@ public:
   bool hasLibrary(plan::KernelKind kind) const override;
   mlir::LogicalResult compile(mlir::ModuleOp module,
                               llvm::MutableArrayRef<GeneratedKernel> kernels,
-                              std::string &object) override;
+                              std::vector<std::string> &objects) override;
 
   /// The assembly of the kernels, for people (lockstep-compile --dump-ir-dir,
   /// and to check vectorisation).

@@ -1,5 +1,6 @@
 #include "runtime/device/cuda/code.h"
 
+#include <algorithm>
 #include <cctype>
 #include <utility>
 
@@ -54,46 +55,59 @@ StatusOr<const CodeSection *> chooseCode(const std::vector<CodeSection> &code,
       .remedy("compile with --target " + target);
 }
 
-StatusOr<Code> Code::load(const Gpu &gpu, const CodeSection &section) {
-  const Driver &api = gpu.driver();
+StatusOr<Code> Code::load(const Gpu &gpu,
+                          const std::vector<CodeSection> &sections,
+                          const std::string &target) {
+  Code code;
+  code.api = &gpu.driver();
+  for (const CodeSection &section : sections)
+    if (section.target == target)
+      LOCKSTEP_RETURN_IF_ERROR(code.add(gpu, section));
+  return code;
+}
+
+Status Code::add(const Gpu &gpu, const CodeSection &section) {
   bool ptx = startsWith(section.target, ptxPrefix);
   std::string image(section.object); // PTX must end with a zero
   char log[4096] = "";
   int options[] = {jitErrorLog, jitErrorLogBytes};
   void *values[] = {log, reinterpret_cast<void *>(sizeof(log))};
-  Code code;
-  Result result = api.moduleLoadDataEx(&code.module, image.c_str(), ptx ? 2 : 0,
-                                       options, values);
+  Module module = nullptr;
+  Result result = api->moduleLoadDataEx(&module, image.c_str(), ptx ? 2 : 0,
+                                        options, values);
   if (result == noBinaryForGpu || result == invalidImage ||
       result == unsupportedPtxVersion)
     return inputError("the driver, for CUDA " +
                       versionText(gpu.driverVersion()) +
                       ", cannot load the code for " + section.target + ": " +
-                      api.describe(result))
+                      api->describe(result))
         .remedy("update the driver, or compile with a ptxas that is not newer");
   if (result != success && ptx && *log)
     return inputError("the driver cannot compile the PTX: " + std::string(log));
   LOCKSTEP_RETURN_IF_ERROR(
-      api.check(result, "loading the code for " + section.target));
-  code.api = &api;
-  return code;
+      api->check(result, "loading the code for " + section.target));
+  modules.push_back(module);
+  return Status::success();
 }
 
 Code &Code::operator=(Code &&other) noexcept {
   std::swap(api, other.api);
-  std::swap(module, other.module);
+  std::swap(modules, other.modules);
   return *this;
 }
 
 Code::~Code() {
-  if (api)
+  for (Module module : modules)
     api->moduleUnload(module);
 }
 
 StatusOr<Function> Code::find(const artifact::KernelT &kernel) const {
   Function function = nullptr;
-  if (!api || api->moduleGetFunction(&function, module,
-                                     kernel.symbol.c_str()) != success)
+  bool found = std::any_of(modules.begin(), modules.end(), [&](Module module) {
+    return api->moduleGetFunction(&function, module, kernel.symbol.c_str()) ==
+           success;
+  });
+  if (!found)
     return internalFault("the code section has no kernel '" + kernel.symbol +
                          "'");
   int most = 0;

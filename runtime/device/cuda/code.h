@@ -20,11 +20,14 @@ bool isCudaTarget(const std::string &target);
 StatusOr<const CodeSection *> chooseCode(const std::vector<CodeSection> &code,
                                          const Gpu &gpu, bool allowJit);
 
-/// A loaded code section.
+/// Loaded code: the sections of one target, which the compiler assembled side
+/// by side.
 class Code {
 public:
   /// Error: the driver is too old for the code, or PTX that it cannot compile.
-  static StatusOr<Code> load(const Gpu &gpu, const CodeSection &section);
+  static StatusOr<Code> load(const Gpu &gpu,
+                             const std::vector<CodeSection> &sections,
+                             const std::string &target);
   Code() = default;
   Code(Code &&other) noexcept { *this = std::move(other); }
   Code &operator=(Code &&other) noexcept;
@@ -36,8 +39,10 @@ public:
   StatusOr<Function> find(const artifact::KernelT &kernel) const;
 
 private:
+  Status add(const Gpu &gpu, const CodeSection &section);
+
   const Driver *api = nullptr;
-  Module module = nullptr;
+  std::vector<Module> modules;
 };
 
 } // namespace lockstep::runtime::cuda

@@ -111,7 +111,7 @@ static Status load(cuda::Result result, const char *log = "",
   fakeGpu.jitLog = log;
   cuda::Driver driver = fakeDriver();
   auto gpu = cuda::Gpu::open(driver, 0);
-  return cuda::Code::load(**gpu, {target, "code"}).status();
+  return cuda::Code::load(**gpu, {{target, "code"}}, target).status();
 }
 
 TEST_CASE("a driver that is too old for the code says so") {
@@ -130,7 +130,9 @@ TEST_CASE("a kernel that the code does not have, or cannot run, is named") {
   fakeGpu = FakeGpu();
   cuda::Driver driver = fakeDriver();
   auto gpu = cuda::Gpu::open(driver, 0);
-  auto code = cuda::Code::load(**gpu, {"sm_90a", "code"});
+  auto code = cuda::Code::load(
+      **gpu, {{"sm_80", "other"}, {"sm_90a", "code"}, {"sm_90a", "more"}},
+      "sm_90a");
   REQUIRE(code.ok());
   artifact::KernelT kernel;
   kernel.name = kernel.symbol = "present";
