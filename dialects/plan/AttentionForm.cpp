@@ -9,18 +9,22 @@ using namespace lockstep::plan;
 
 /// 16 bytes of bf16.
 static constexpr int64_t kTileElements = 8;
-static constexpr int64_t kMostColumns = 128;
+static constexpr int64_t kMostColumns = 256;
 
 static RankedTensorType getType(Value value) {
   return cast<RankedTensorType>(value.getType());
 }
 
-/// One of every key, the same for all heads and queries.
-static bool isKeyMask(Value mask, int64_t batches) {
-  RankedTensorType type = getType(mask);
-  return type.getElementType().isInteger(1) && type.getDimSize(0) == batches &&
-         type.getDimSize(1) == 1 && type.getDimSize(2) == 1 &&
-         type.getDimSize(3) > 1;
+static std::optional<AttentionForm::Mask::Element> getMaskElement(Value mask) {
+  using Element = AttentionForm::Mask::Element;
+  Type type = getType(mask).getElementType();
+  if (type.isInteger(1))
+    return Element::Boolean;
+  if (type.isF32())
+    return Element::F32;
+  if (type.isBF16())
+    return Element::BFloat16;
+  return std::nullopt;
 }
 
 template <typename Op> static bool isSuitable(Op op) {
@@ -37,7 +41,7 @@ template <typename Op> static bool isSuitable(Op op) {
     return false;
   if (op.getWindow() && (!op.getCausal() || queries != keys))
     return false;
-  return !op.getMask() || isKeyMask(op.getMask(), query.getDimSize(0));
+  return !op.getMask() || getMaskElement(op.getMask()).has_value();
 }
 
 bool plan::suitsAttentionTiles(Operation *op) {
@@ -66,6 +70,7 @@ public:
 
 private:
   template <typename Op> void foldCommon(Op op);
+  void foldMask(Value mask);
   void fold(train::AttentionOp op);
   void fold(train::AttentionGradientOp op);
 
@@ -154,10 +159,23 @@ template <typename Op> void AttentionFolder::foldCommon(Op op) {
   form.query = getOperand(op.getQuery());
   form.key = getOperand(op.getKey());
   form.value = getOperand(op.getValue());
-  if (!op.getMask())
-    return;
-  std::optional<StridedView> mask = foldOperandViews(op.getMask());
-  form.keyMask = getContiguous(mask, findArgument(mask));
+  if (op.getMask())
+    foldMask(op.getMask());
+}
+
+void AttentionFolder::foldMask(Value value) {
+  std::optional<StridedView> view = foldOperandViews(value);
+  AttentionForm::Mask mask;
+  mask.operand = getContiguous(view, findArgument(view));
+  mask.element = *getMaskElement(value);
+  int64_t *strides[] = {&mask.batch, &mask.head, &mask.row, &mask.column};
+  int64_t stride = 1;
+  for (int dim = 3; dim >= 0; --dim) {
+    int64_t size = getType(value).getDimSize(dim);
+    *strides[dim] = size > 1 ? stride : 0;
+    stride *= size;
+  }
+  form.mask = mask;
 }
 
 void AttentionFolder::fold(train::AttentionOp op) {

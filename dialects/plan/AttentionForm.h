@@ -14,10 +14,9 @@
 namespace lockstep::plan {
 
 /// Whether operation `op` is an attention, or a gradient of one, whose types,
-/// sizes and mask the kernels take: bf16, one head dimension of at most 128
+/// sizes and mask the kernels take: bf16, one head dimension of at most 256
 /// that is a multiple of 8, a positive scale, a window only with a causal mask
-/// of as many keys as queries, and no other mask than one of keys, [B, 1, 1, S]
-/// of i1.
+/// of as many keys as queries, and a mask of i1, f32 or bf16.
 bool suitsAttentionTiles(mlir::Operation *op);
 
 /// Whether tensor copies reach a query, key, value, output or a gradient of one
@@ -36,8 +35,17 @@ struct AttentionForm {
   Tensor query, key, value, output;
   /// f32 [batch, head, row], contiguous.
   unsigned lse = 0;
-  /// i1 [batch, key], contiguous.
-  std::optional<unsigned> keyMask;
+  /// Boolean or added to the scaled scores; contiguous.
+  struct Mask {
+    enum class Element { Boolean, F32, BFloat16 };
+    unsigned operand = 0;
+    Element element = Element::Boolean;
+    /// 0 of dimensions of size 1.
+    int64_t row = 0, head = 0, batch = 0, column = 0;
+    /// The same for all heads and queries.
+    bool isOfKeys() const { return !row && !head && column == 1; }
+  };
+  std::optional<Mask> mask;
   /// Of a gradient.
   Tensor outputGradient, queryGradient, keyGradient, valueGradient;
 

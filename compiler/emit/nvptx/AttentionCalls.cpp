@@ -15,11 +15,6 @@ using attention::AttentionTensor;
 // Which kernels
 //===----------------------------------------------------------------------===//
 
-/// The kernels take every head dimension up to their own.
-static int getKernelHeadDim(int64_t headDim) {
-  return headDim <= 64 ? 64 : 128;
-}
-
 static attention::Mask getMask(const plan::AttentionForm &form) {
   return form.window   ? attention::Mask::CausalWindow
          : form.causal ? attention::Mask::Causal
@@ -59,6 +54,7 @@ getTensor(const plan::AttentionForm &form, AttentionTensor tensor) {
     return form.valueGradient;
   case AttentionTensor::LogSumExp:
   case AttentionTensor::KeyMask:
+  case AttentionTensor::Mask:
     break;
   }
   llvm_unreachable("not a tensor of rows");
@@ -77,13 +73,37 @@ static attention::AttentionStrides getStrides(const plan::AttentionForm &form) {
     const plan::AttentionForm::Tensor &place = getTensor(form, tensor);
     strides[tensor] = {place.row, place.head, place.batch};
   }
+  if (const auto &mask = form.mask)
+    strides[mask->isOfKeys() ? AttentionTensor::KeyMask
+                             : AttentionTensor::Mask] = {
+        mask->row, mask->head, mask->batch, mask->column};
   return strides;
+}
+
+static attention::MaskElement getElement(const plan::AttentionForm &form) {
+  using Element = plan::AttentionForm::Mask::Element;
+  switch (form.mask->element) {
+  case Element::Boolean:
+    return attention::MaskElement::Boolean;
+  case Element::F32:
+    return attention::MaskElement::F32;
+  case Element::BFloat16:
+    return attention::MaskElement::BFloat16;
+  }
+  llvm_unreachable("a mask of no element");
 }
 
 /// The key bias takes shared memory; a stage makes room for it.
 template <typename Config>
-static void addKeyBias(const plan::AttentionForm &form, Config &config) {
-  config.keyBias = form.keyMask.has_value();
+static void addMask(const plan::AttentionForm &form, Config &config) {
+  if (!form.mask)
+    return;
+  if (form.mask->isOfKeys())
+    config.keyBias = true;
+  else
+    config.tensorMask = getElement(form) == attention::MaskElement::Boolean
+                            ? attention::TensorMask::Boolean
+                            : attention::TensorMask::Added;
   if (!checkConfig(config).empty())
     --config.stages;
   assert(checkConfig(config).empty() && "expected room for two stages");
@@ -102,7 +122,7 @@ std::optional<AttentionCalls> emit::planAttention(plan::KernelOp kernel,
   attention::AttentionSize size = getSize(*form);
   attention::AttentionStrides strides = getStrides(*form);
   attention::Mask mask = getMask(*form);
-  int headDim = getKernelHeadDim(form->headDim);
+  int headDim = attention::getKernelHeadDim(form->headDim);
   if (!attention::checkSize(headDim, mask, size).empty() ||
       !attention::checkStrides(strides).empty())
     return std::nullopt;
@@ -110,7 +130,7 @@ std::optional<AttentionCalls> emit::planAttention(plan::KernelOp kernel,
   calls.form = *form;
   if (!form->isGradient) {
     calls.forward = attention::getForwardConfig(headDim, mask);
-    addKeyBias(*form, calls.forward);
+    addMask(*form, calls.forward);
     calls.plan = attention::planForward(calls.forward, size, strides,
                                         form->scale, multiprocessors);
     return calls;
@@ -119,14 +139,14 @@ std::optional<AttentionCalls> emit::planAttention(plan::KernelOp kernel,
       deterministic ||
       (headDim == 64 && std::max(size.queries, size.keys) <= kPairQueries);
   calls.backward = attention::getBackwardConfig(headDim, mask, pair);
-  addKeyBias(*form, calls.backward);
+  addMask(*form, calls.backward);
   if (!pair) {
     calls.plan = attention::planBackward(calls.backward, size, strides,
                                          form->scale, multiprocessors);
     return calls;
   }
   calls.queryGradient = attention::getQueryGradientConfig(headDim, mask);
-  addKeyBias(*form, *calls.queryGradient);
+  addMask(*form, *calls.queryGradient);
   calls.plan =
       attention::planBackward(*calls.queryGradient, calls.backward, size,
                               strides, form->scale, multiprocessors);
@@ -137,17 +157,28 @@ std::optional<AttentionCalls> emit::planAttention(plan::KernelOp kernel,
 // Their code
 //===----------------------------------------------------------------------===//
 
+/// A pass over a mask, for one of its elements.
+template <typename BuildPass>
+static std::string addMaskPass(const AttentionCalls &calls, StringRef name,
+                               BuildPass build, SharedCode &code) {
+  attention::MaskElement element = getElement(calls.form);
+  return code.add(name, (name + " " + Twine(int(element))).str(),
+                  [=](ModuleOp module, StringRef symbol) {
+                    return build(module, element, symbol);
+                  });
+}
+
 static std::string addCode(const AttentionCalls &calls, AttentionKernel kernel,
                            SharedCode &code) {
   attention::ForwardConfig forward = calls.forward;
   attention::BackwardConfig backward = calls.backward;
   switch (kernel) {
   case AttentionKernel::KeyBias:
-    return code.add("attention_key_bias", "key bias",
-                    [](ModuleOp module, StringRef symbol) {
-                      return attention::buildKeyBiasKernel(
-                          module, attention::KeyMask::Boolean, symbol);
-                    });
+    return addMaskPass(calls, "attention_key_bias",
+                       attention::buildKeyBiasKernel, code);
+  case AttentionKernel::MaskPieces:
+    return addMaskPass(calls, "attention_mask_pieces",
+                       attention::buildMaskPiecesKernel, code);
   case AttentionKernel::Forward:
     return code.add("attention_forward", printConfig(forward),
                     [=](ModuleOp module, StringRef symbol) {
@@ -188,6 +219,8 @@ static StringRef getLabel(AttentionKernel kernel) {
   switch (kernel) {
   case AttentionKernel::KeyBias:
     return "key_bias";
+  case AttentionKernel::MaskPieces:
+    return "mask_pieces";
   case AttentionKernel::Forward:
     return "forward";
   case AttentionKernel::Prepare:
@@ -231,8 +264,9 @@ static void setTensor(const plan::AttentionForm &form, AttentionTensor tensor,
                       artifact::KernelParameterT &parameter) {
   if (tensor == AttentionTensor::LogSumExp) {
     parameter.operand = form.lse;
-  } else if (tensor == AttentionTensor::KeyMask) {
-    parameter.operand = *form.keyMask;
+  } else if (tensor == AttentionTensor::KeyMask ||
+             tensor == AttentionTensor::Mask) {
+    parameter.operand = form.mask->operand;
   } else {
     constexpr int64_t bytes = 2;
     const plan::AttentionForm::Tensor &place = getTensor(form, tensor);
@@ -335,6 +369,10 @@ static void setCost(const AttentionCalls &calls, AttentionKernel kernel,
     break;
   case AttentionKernel::KeyBias:
     part.bytes = double(calls.form.batches) * calls.form.keys * 5;
+    break;
+  case AttentionKernel::MaskPieces: // written; a few bytes are read for each
+    part.bytes = 2.0 * calls.plan.scratchBytes.at(
+                           attention::AttentionScratch::MaskPieces);
     break;
   }
 }

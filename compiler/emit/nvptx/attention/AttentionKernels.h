@@ -62,7 +62,6 @@ namespace lockstep::attention {
 /// What a mask consists of: i8, 0 hides the key; or numbers, added to the
 /// scaled scores.
 enum class MaskElement { Boolean, F32, BFloat16 };
-using KeyMask = MaskElement;
 
 mlir::LogicalResult buildMaskPiecesKernel(mlir::ModuleOp module,
                                           MaskElement element,
