@@ -162,6 +162,9 @@ TEST_CASE("attention configurations that no kernel can have are refused") {
   CHECK(check("querygradient 64 keybias boolean") ==
         "expected a mask over keys, or one over queries and keys, but got "
         "both");
+  CHECK(check("backward 256") ==
+        "expected no query gradient above a head dimension of 128, but got "
+        "256");
   CHECK(check("backward 64 keystages=0") ==
         "expected 1 block of keys or more, but got 0");
   CHECK(check("backward 64 noquery defer") ==
@@ -321,7 +324,7 @@ TEST_CASE("the attention kernels of choice assemble without warnings") {
         "backward 64 added stages=3 keystages=2 noquery",
         "backward 128 causal boolean stages=3 noquery",
         "forward 256 causal boolean querystages=1",
-        "backward 256 added defer late",
+        "backward 256 added noquery",
         "forward 256 keybias querystages=1",
         "querygradient 256 causal keybias querystages=1"})
     configs.push_back(parse(text));

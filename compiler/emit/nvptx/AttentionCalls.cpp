@@ -135,8 +135,9 @@ std::optional<AttentionCalls> emit::planAttention(plan::KernelOp kernel,
                                         form->scale, multiprocessors);
     return calls;
   }
+  // Above a head dimension of 128 there is nothing else.
   bool pair =
-      deterministic ||
+      deterministic || headDim > 128 ||
       (headDim == 64 && std::max(size.queries, size.keys) <= kPairQueries);
   calls.backward = attention::getBackwardConfig(headDim, mask, pair);
   addMask(*form, calls.backward);

@@ -57,9 +57,6 @@ int attention::getThreads(const ForwardConfig &config) {
 int attention::getThreads(const BackwardConfig &) { return 384; }
 int attention::getThreads(const QueryGradientConfig &) { return 384; }
 
-int attention::getQueryGradientPieces(const BackwardConfig &config) {
-  return getQueryRows(config) * config.headDim / 4096;
-}
 // Shared memory has no place for more.
 int attention::getStagedColumns(const ForwardConfig &config) {
   return config.headDim > 128 ? 64 : config.headDim;
@@ -109,11 +106,6 @@ ForwardLayout attention::getSharedLayout(const ForwardConfig &config) {
   return layout;
 }
 
-bool attention::stagesKeyGradient(const BackwardConfig &config) {
-  return config.queryGradient != QueryGradient::None &&
-         !sharesRows(config.headDim);
-}
-
 BackwardLayout attention::getSharedLayout(const BackwardConfig &config) {
   BackwardLayout layout;
   Offsets offsets;
@@ -131,8 +123,7 @@ BackwardLayout attention::getSharedLayout(const BackwardConfig &config) {
       offsets.take(hasQueryGradient ? 2 * layout.scoreBytes : 0);
   layout.queryGradient = offsets.take(
       config.queryGradient == QueryGradient::BulkReduce ? 32768 : 0);
-  layout.keyGradient =
-      offsets.take(stagesKeyGradient(config) ? layout.keyBytes : 0);
+  layout.keyGradient = offsets.take(hasQueryGradient ? layout.keyBytes : 0);
   layout.logSum = offsets.take(config.stages * layout.vectorBytes);
   layout.rowSum = offsets.take(config.stages * layout.vectorBytes);
   // Of queries and dout, of keys and values, of the results; then of the
@@ -217,6 +208,10 @@ std::string attention::checkConfig(const BackwardConfig &config) {
     return expected("2 stages or more", config.stages);
   if (config.keyStages < 1)
     return expected("1 block of keys or more", config.keyStages);
+  // Where it was built, it took longer than the pair.
+  if (config.queryGradient != QueryGradient::None && sharesRows(config.headDim))
+    return expected("no query gradient above a head dimension of 128",
+                    config.headDim);
   if (config.queryGradient == QueryGradient::None && config.deferKeyGradient)
     return "expected a key gradient that is not deferred where the query "
            "gradient is left out, but got a deferred one";
@@ -261,16 +256,16 @@ BackwardConfig attention::getBackwardConfig(int headDim, Mask mask,
   config.headDim = headDim;
   config.mask = mask;
   config.keyStages = headDim == 64 ? 2 : 1;
-  if (deterministic) {
+  if (deterministic || sharesRows(headDim)) {
     config.queryGradient = QueryGradient::None;
-    config.stages = headDim == 256 ? 2 : 3;
-  } else if (headDim >= 128) {
+    config.stages = sharesRows(headDim) ? 2 : 3;
+  } else if (headDim == 128) {
     config.deferKeyGradient = true;
     config.lateValueGradient = true;
     // The buffers of the bulk reduction take the third stage's place.
-    if (headDim == 128 && mask == Mask::Full)
+    if (mask == Mask::Full)
       config.stages = 3;
-    else if (headDim == 128)
+    else
       config.queryGradient = QueryGradient::BulkReduce;
   }
   return config;

@@ -117,7 +117,9 @@ std::string checkConfig(const QueryGradientConfig &config);
 /// The least kernel that takes a head dimension of up to 256.
 int getKernelHeadDim(int64_t headDim);
 
-/// What is fastest of those measured on an H200 (docs/gpu-kernels.md).
+/// What is fastest of those measured on an H200 (docs/gpu-kernels.md). Above a
+/// head dimension of 128 a backward has no dq, even where it need not give the
+/// same bits in every run.
 ForwardConfig getForwardConfig(int headDim, Mask mask);
 BackwardConfig getBackwardConfig(int headDim, Mask mask, bool deterministic);
 QueryGradientConfig getQueryGradientConfig(int headDim, Mask mask);
@@ -165,9 +167,6 @@ int64_t getQuerySumBytes(const BackwardConfig &config, int64_t queries);
 int getThreads(const ForwardConfig &config);
 int getThreads(const BackwardConfig &config);
 int getThreads(const QueryGradientConfig &config);
-/// Pieces of 64 by 64 of a step's dq, in the order of which its sums lie: rows
-/// or columns come first, of which there are more than 64.
-int getQueryGradientPieces(const BackwardConfig &config);
 /// Columns that a warpgroup stages to be stored, of rows of the result.
 int getStagedColumns(const ForwardConfig &config);
 int getStagedColumns(const QueryGradientConfig &config);
@@ -193,10 +192,6 @@ struct ForwardLayout {
   int totalBytes;
 };
 ForwardLayout getSharedLayout(const ForwardConfig &config);
-
-/// Whether dk has a buffer of its own on its way out: keys are read by another
-/// warpgroup's product for dq, unless a barrier says that all are done.
-bool stagesKeyGradient(const BackwardConfig &config);
 
 struct BackwardLayout {
   int queryBytes, keyBytes, vectorBytes, scoreBytes;

@@ -25,8 +25,7 @@
 //                   getQueryRows), keys, query heads, window; f32 scale;
 //                   MASK
 //   convert         map: dq (64); ptr dq's sums; i32 queries' tiles, query
-//                   heads; f32 scale. Grid: getQueryGradientPieces blocks for
-//                   each head's tile
+//                   heads; f32 scale. Grid: 2 blocks for each head's tile
 //   query gradient  maps: query, key, value, dout, dq (64), boxes as above;
 //                   ptr out, dout, lse, logSum, rowSum, key bias, table,
 //                   bounds; i32 queries, keys, padded rows, query heads,

@@ -308,15 +308,14 @@ AttentionPlan attention::planBackward(const BackwardConfig &config,
   plan.launches.push_back(
       getBackward(config, size, strides, scale, multiprocessors));
   int64_t tiles = padded / getQueryRows(config);
-  plan.launches.push_back(
-      LaunchBuilder(AttentionKernel::Convert, size, strides)
-          .map(AttentionTensor::QueryGradient, storeBoxRows)
-          .scratch(AttentionScratch::QuerySums)
-          .number(tiles)
-          .number(size.queryHeads)
-          .scalar(scale)
-          .grid(getQueryGradientPieces(config) * heads * tiles)
-          .finish(convertThreads, convertSharedBytes));
+  plan.launches.push_back(LaunchBuilder(AttentionKernel::Convert, size, strides)
+                              .map(AttentionTensor::QueryGradient, storeBoxRows)
+                              .scratch(AttentionScratch::QuerySums)
+                              .number(tiles)
+                              .number(size.queryHeads)
+                              .scalar(scale)
+                              .grid(2 * heads * tiles)
+                              .finish(convertThreads, convertSharedBytes));
   return plan;
 }
 

@@ -15,6 +15,9 @@
 // computes while the other one multiplies. Without dQ the warpgroups share
 // nothing, and the next step's scores are multiplied ahead instead.
 //
+// Above a head dimension of 128 a block has 64 rows of keys, the scores of
+// which both warpgroups compute, and each has half of the columns of dK and dV.
+//
 //===----------------------------------------------------------------------===//
 #ifndef LOCKSTEP_COMPILER_EMIT_NVPTX_ATTENTION_BACKWARD_H
 #define LOCKSTEP_COMPILER_EMIT_NVPTX_ATTENTION_BACKWARD_H

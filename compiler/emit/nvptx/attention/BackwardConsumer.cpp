@@ -159,7 +159,7 @@ void BackwardConsumer::handOver(ArrayRef<Value> keyGradient,
   if (sharesRows(config.headDim))
     synchronizePair(frame);
   put(frame.values.getAddress(keyStage), valueGradient);
-  put(stagesKeyGradient(config)
+  put(frame.hasQueryGradient()
           ? b.add(frame.sharedBase, frame.layout.keyGradient)
           : frame.keys.getAddress(keyStage),
       scaled);

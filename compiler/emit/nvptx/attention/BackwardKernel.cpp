@@ -19,8 +19,7 @@ BackwardFrame::BackwardFrame(AttentionBuilder &b, const BackwardConfig &config,
       // One arrival of each of the consumers' eight warps.
       resultsFull(addBarriers(config.keyStages, 8)) {
   if (hasQueryGradient()) {
-    // Of the warps that have rows of dS.
-    scoresFull = addBarriers(2, sharesRows(config.headDim) ? 4 : 8);
+    scoresFull = addBarriers(2, 8);
     scoresEmpty = addBarriers(2, 2);
     stagingEmpty = addBarriers(1, 1);
   }

@@ -106,13 +106,13 @@ static Values storeItem(BackwardFrame &frame, Value index, ValueRange carried) {
   };
   store(frame.arguments.valueGradient, frame.values.getAddress(key.stage));
   store(frame.arguments.keyGradient,
-        stagesKeyGradient(frame.config)
+        frame.hasQueryGradient()
             ? b.add(frame.sharedBase, frame.layout.keyGradient)
             : frame.keys.getAddress(key.stage));
   b.commitCopies();
   b.waitForReads(0);
   b.arrive(frame.keys.getEmpty(key.stage));
-  if (stagesKeyGradient(frame.config))
+  if (frame.hasQueryGradient())
     b.arrive(frame.stagingEmpty);
   key = frame.keys.advance(key);
   return {key.stage, key.parity};

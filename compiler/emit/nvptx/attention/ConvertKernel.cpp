@@ -43,8 +43,7 @@ static void emitPiece(BlockFrame &frame, const BackwardConfig &config,
   AttentionBuilder &b = frame.b;
   Consumer self(frame);
   Value piece = NVVM::BlockIdXOp::create(b, b.getI32Type());
-  int pieces = getQueryGradientPieces(config);
-  Value part = b.bitAnd(piece, pieces - 1), tile = b.divide(piece, pieces);
+  Value half = b.bitAnd(piece, 1), tile = b.shiftRight(piece, 1);
   Value head = b.divideUnsigned(tile, arguments.tiles);
   Value tileOfHead = b.subtract(tile, b.multiply(head, arguments.tiles));
   Value batch = b.divideUnsigned(head, arguments.queryHeads);
@@ -54,13 +53,13 @@ static void emitPiece(BlockFrame &frame, const BackwardConfig &config,
             b.packSums(sums));
   b.fenceSharedStores();
   NVVM::BarrierOp::create(b);
-  // The pieces of a tile are rows or columns (DeferredSteps.cpp).
+  // The halves of a tile are rows or columns (DeferredSteps.cpp).
   int rows = getQueryRows(config);
   Value row = b.multiply(tileOfHead, rows), column = b.constant(0);
   if (rows == 128)
-    row = b.add(row, b.shiftLeft(part, 6));
+    row = b.add(row, b.shiftLeft(half, 6));
   else
-    column = b.shiftLeft(part, 6);
+    column = b.shiftLeft(half, 6);
   b.ifThen(self.isLead, [&] {
     b.storeBox(arguments.queryGradient, frame.sharedBase,
                {column, row, headOfBatch, batch});

@@ -39,13 +39,12 @@ private:
   StepState runStep(const BackwardItem &item, Position key,
                     const StepState &state, bool isFirst);
   void stageScoreGradients(ArrayRef<Value> packed, Value count);
-  void putScoreGradients(ArrayRef<Value> packed, Value count);
   /// dq of the step before the one of this count. `between` is issued while it
   /// runs, and stays in flight.
   void addQueryGradient(Value keyStage, Value count, Value tile,
                         llvm::function_ref<void()> between);
-  void reduce(ArrayRef<Value> sums, Value tile, Value piece);
-  void reduceInBulk(ArrayRef<Value> sums, Value tile, Value piece);
+  void reduce(ArrayRef<Value> sums, Value tile);
+  void reduceInBulk(ArrayRef<Value> sums, Value tile);
   Value getSums(Value tile, Value offset);
   /// The buffer of dS of a step, and the parity of its round.
   Position getBuffer(Value count) {
@@ -119,8 +118,7 @@ Values DeferredSteps::runItem(Value index, ValueRange carried) {
   both = b.settle(0, both);
   if (config.deferKeyGradient)
     releaseQueries(state.lastStage);
-  if (stagesKeyGradient(config))
-    b.waitForPhase(frame.stagingEmpty, stagingParity);
+  b.waitForPhase(frame.stagingEmpty, stagingParity);
   handOver(ArrayRef(both).take_front(gradientSums),
            ArrayRef(both).drop_front(gradientSums), key.stage);
   key = frame.keys.advance(key);
@@ -190,22 +188,14 @@ StepState DeferredSteps::runStep(const BackwardItem &item, Position key,
 // dq
 //===----------------------------------------------------------------------===//
 
-/// By the first of two warpgroups that have the same.
-void DeferredSteps::stageScoreGradients(ArrayRef<Value> packed, Value count) {
-  if (!sharesRows(config.headDim))
-    return putScoreGradients(packed, count);
-  b.ifThen(b.equal(self.columnGroup, int64_t(0)),
-           [&] { putScoreGradients(packed, count); });
-}
-
 /// As rows of keys, for the product that adds over keys.
-void DeferredSteps::putScoreGradients(ArrayRef<Value> packed, Value count) {
+void DeferredSteps::stageScoreGradients(ArrayRef<Value> packed, Value count) {
   Position buffer = getBuffer(count);
   b.waitForPhase(getBarrier(frame.scoresEmpty, buffer),
                  b.bitXor(buffer.parity, 1));
   Value target =
       b.add(b.add(b.add(frame.sharedBase, frame.layout.scoreGradient),
-                  b.shiftLeft(self.firstRow, 7)),
+                  b.shiftLeft(self.index, 13)),
             b.multiply(buffer.stage, frame.layout.scoreBytes));
   stageRows(frame, target, keyBlock * 128, b.hide(self.matrixOffset), packed);
   b.fenceSharedStores();
@@ -213,16 +203,15 @@ void DeferredSteps::putScoreGradients(ArrayRef<Value> packed, Value count) {
   arriveOfWarp(frame, self, getBarrier(frame.scoresFull, buffer));
 }
 
-/// A warpgroup multiplies pieces of 64 queries by 64 columns: its own queries
-/// of a tile of 128, or its own columns of 128 or 256.
+/// A warpgroup multiplies 64 queries by 64 columns: its own queries of a tile
+/// of 128, or its own columns of 128.
 void DeferredSteps::addQueryGradient(Value keyStage, Value count, Value tile,
                                      llvm::function_ref<void()> between) {
   Position buffer = getBuffer(b.subtract(count, b.constant(1)));
   b.waitForPhase(getBarrier(frame.scoresFull, buffer), buffer.parity);
   b.fenceProducts();
-  int pieces = getQueryGradientPieces(config) / 2;
   int chunk = keyBlock * 128 >> 4;
-  Value ownChunk = b.multiply(self.index, pieces * chunk);
+  Value ownChunk = b.multiply(self.index, chunk);
   Matrix scores{b.add(frame.getMatrixAddress(frame.layout.scoreGradient),
                       b.multiply(buffer.stage, frame.layout.scoreBytes >> 4)),
                 keyBlock};
@@ -231,37 +220,26 @@ void DeferredSteps::addQueryGradient(Value keyStage, Value count, Value tile,
     scores.address = b.add(scores.address, ownChunk);
   else
     keys.address = b.add(keys.address, ownChunk);
-  for (int piece = 0; piece < pieces; ++piece) {
-    bool isLast = piece + 1 == pieces;
-    Values sums = b.multiplyColumns(
-        scores, {b.add(keys.address, piece * chunk), keyBlock}, keyBlock);
-    bool overlaps = isLast && between;
-    if (overlaps)
-      between();
-    sums = b.settle(overlaps ? 1 : 0, sums);
-    if (isLast)
-      arriveOnce(frame, self, getBarrier(frame.scoresEmpty, buffer));
-    Value number = b.add(b.multiply(self.index, pieces), piece);
-    if (config.queryGradient == QueryGradient::BulkReduce)
-      reduceInBulk(sums, tile, number);
-    else
-      reduce(sums, tile, number);
-    if (!isLast)
-      b.fenceProducts();
-  }
+  Values sums = b.multiplyColumns(scores, keys, keyBlock);
+  if (between)
+    between();
+  sums = b.settle(between ? 1 : 0, sums);
+  arriveOnce(frame, self, getBarrier(frame.scoresEmpty, buffer));
+  if (config.queryGradient == QueryGradient::BulkReduce)
+    reduceInBulk(sums, tile);
+  else
+    reduce(sums, tile);
 }
 
 Value DeferredSteps::getSums(Value tile, Value offset) {
-  int bytesOfTile = getQueryGradientPieces(config) * 16384;
-  Value bytes =
-      LLVM::MulOp::create(b, b.extend(tile), b.constant64(bytesOfTile));
+  Value bytes = LLVM::MulOp::create(b, b.extend(tile), b.constant64(32768));
   bytes = LLVM::AddOp::create(b, bytes, b.extend(offset));
   return b.element(frame.arguments.querySums, bytes, b.getI8Type());
 }
 
-void DeferredSteps::reduce(ArrayRef<Value> sums, Value tile, Value piece) {
+void DeferredSteps::reduce(ArrayRef<Value> sums, Value tile) {
   Value offset =
-      b.add(b.add(b.shiftLeft(piece, 14), b.shiftLeft(self.warp, 12)),
+      b.add(b.add(b.shiftLeft(self.index, 14), b.shiftLeft(self.warp, 12)),
             b.shiftLeft(frame.lane, 4));
   Value pointer = getSums(tile, b.hide(offset));
   for (int i = 0; i < 8; ++i) {
@@ -274,13 +252,10 @@ void DeferredSteps::reduce(ArrayRef<Value> sums, Value tile, Value piece) {
 }
 
 /// Through a buffer of the warp's own, 4 KB.
-void DeferredSteps::reduceInBulk(ArrayRef<Value> sums, Value tile,
-                                 Value piece) {
-  Value bufferOfWarp =
-      b.add(b.shiftLeft(self.index, 14), b.shiftLeft(self.warp, 12));
-  Value ofWarp = b.add(b.shiftLeft(piece, 14), b.shiftLeft(self.warp, 12));
+void DeferredSteps::reduceInBulk(ArrayRef<Value> sums, Value tile) {
+  Value ofWarp = b.add(b.shiftLeft(self.index, 14), b.shiftLeft(self.warp, 12));
   Value buffer =
-      b.add(b.add(frame.sharedBase, frame.layout.queryGradient), bufferOfWarp);
+      b.add(b.add(frame.sharedBase, frame.layout.queryGradient), ofWarp);
   Value ofLane = b.add(buffer, b.shiftLeft(frame.lane, 4));
   b.ifThen(self.isWarpLead, [&] { b.waitForReads(0); });
   b.synchronizeWarp();
