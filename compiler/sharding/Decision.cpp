@@ -201,6 +201,15 @@ static bool isZero(Value value) {
   return matchPattern(value, m_Zero()) || matchPattern(value, m_AnyZeroFloat());
 }
 
+/// From a floating-point type to one of more bits.
+static bool isWidening(Operation *op) {
+  if (!isa<ConvertOp>(op))
+    return false;
+  auto from = dyn_cast<FloatType>(getElementTypeOrSelf(op->getOperand(0))),
+       to = dyn_cast<FloatType>(getElementTypeOrSelf(op->getResult(0)));
+  return from && to && from.getWidth() <= to.getWidth();
+}
+
 /// The operation commutes with the reduction of its operands in `partial`
 /// (numbers), all of one kind over the same axes.
 static bool commutes(Operation *op, ArrayRef<unsigned> partial,
@@ -219,9 +228,9 @@ static bool commutes(Operation *op, ArrayRef<unsigned> partial,
   auto isFloat = [](Type type) {
     return isa<FloatType>(getElementTypeOrSelf(type));
   };
+  // What is rounded is the whole sum, not its parts.
   if (isa<ConvertOp>(op))
-    return isFloat(op->getOperand(0).getType()) &&
-           isFloat(op->getResult(0).getType());
+    return isWidening(op);
   if (isa<NegateOp>(op))
     return true;
   if (isa<AddOp, SubtractOp>(op))
@@ -242,7 +251,8 @@ static bool commutes(Operation *op, ArrayRef<unsigned> partial,
 }
 
 /// Whether the partial operands are passed on: they agree, the operation
-/// commutes, and it does not make more data to reduce.
+/// commutes, and it does not make more data to reduce, except that sums of
+/// bf16 products are added in f32, as the weights are kept.
 static bool passesPartial(Operation *op, ArrayRef<ShardingAttr> operands,
                           const FactorAxes &axes, ReduceKind kind,
                           const AxisList &reductions) {
@@ -261,7 +271,8 @@ static bool passesPartial(Operation *op, ArrayRef<ShardingAttr> operands,
   int64_t resultBytes = 0;
   for (Type type : op->getResultTypes())
     resultBytes += getBytes(type);
-  return resultBytes <= bytes && !axes.uses(first.getPartial().getAxes()) &&
+  return (resultBytes <= bytes || isWidening(op)) &&
+         !axes.uses(first.getPartial().getAxes()) &&
          (reductions.empty() || kind == first.getKind()) &&
          commutes(op, partial, first.getKind());
 }

@@ -77,3 +77,18 @@ func.func @own_rows(%x: tensor<8x4xf32> {dist.sharding = #dist.sharding<[["data"
   %2 = train.gather %x[%1, %c] dims [0, 1] batch 0 : tensor<8x4xf32>, tensor<8x3xi64>, tensor<8x3xi64>
   return %2 : tensor<8x3xf32>
 }
+
+// -----
+
+dist.mesh @mesh ["data" = 4]
+
+// Sums of bf16 products are added over ranks in f32; what rounds a sum waits for the whole.
+// CHECK-LABEL: @widened
+// CHECK: train.convert {{.*}}dist.operand_shardings = [#dist.sharding<{{\[}}[], []], partial<sum, ["data"]>>]{{.*}} : tensor<4x4xbf16> -> tensor<4x4xf32>
+// CHECK: train.convert {{.*}}dist.operand_shardings = [#dist.sharding<{{\[}}[], []]>]{{.*}} : tensor<4x4xf32> -> tensor<4x4xbf16>
+func.func @widened(%a: tensor<8x4xbf16> {dist.sharding = #dist.sharding<[["data"], []]>}, %b: tensor<8x4xbf16> {dist.sharding = #dist.sharding<[["data"], []]>}) -> tensor<4x4xbf16> {
+  %0 = train.dot_general %a, %b batch [] x [] contract [0] x [0] : tensor<8x4xbf16>, tensor<8x4xbf16>
+  %1 = train.convert %0 : tensor<4x4xbf16> -> tensor<4x4xf32>
+  %2 = train.convert %1 : tensor<4x4xf32> -> tensor<4x4xbf16>
+  return %2 : tensor<4x4xbf16>
+}
