@@ -62,39 +62,50 @@ static double getSeconds(Operation &op, const NodeType &device) {
 }
 
 /// The share of a rank's computing that a collective takes while it is under
-/// way: on a CPU its thread runs on the rank's core.
-static double getContention(const NodeType &device) {
-  return device.kind == DeviceKind::Cpu ? 1 : 0.15;
-}
+/// way. On a CPU its thread runs on the rank's core. On a GPU its blocks hold
+/// processors for which persistent kernels (products, attention) have planned
+/// work, which waits: two H200 lose 2 of 58 ms to messages of 2.7 ms.
+static constexpr double kContention = 1;
+
+/// The latency's part of a large bucket's time.
+static constexpr double kLatencyPart = 0.1;
 
 /// Where each bucket ends, for members in the order of their readiness: C(j) =
 /// min over i < j of max(C(i), r_j) + T(S_j - S_i), plus the computing that the
-/// messages take away. Without contention this is exact; with it, each prefix
-/// keeps its best cut.
+/// messages take away. Before the last bucket, to be done earlier than the next
+/// member is ready is worth nothing. Without contention this is exact; with it,
+/// each prefix keeps its best cut.
 static SmallVector<size_t>
 cutBuckets(ArrayRef<Member> members, int64_t maxBytes, double contention,
            llvm::function_ref<double(int64_t)> getTime) {
   struct Cut {
     double finish = 0, taken = 0;
     size_t start = 0;
-    double getCost() const { return finish + taken; }
   };
   size_t count = members.size();
   SmallVector<Cut> best(count + 1);
   for (size_t j = 1; j <= count; ++j) {
     best[j].finish = std::numeric_limits<double>::infinity();
+    double awaited = j < count ? members[j].readySeconds : 0;
+    auto getCost = [&](const Cut &cut) {
+      return std::max(cut.finish, awaited) + cut.taken;
+    };
     int64_t bytes = 0, firstUse = std::numeric_limits<int64_t>::max();
     for (size_t i = j; i-- > 0;) {
       bytes += members[i].bytes;
       firstUse = std::min(firstUse, members[i].firstUse);
       // A member whose result is used before the bucket can start does not wait
-      // for it.
-      if (i + 1 < j && (bytes > maxBytes || firstUse <= members[j - 1].ready))
+      // for it. A bucket whose latency is a small part of its time gains
+      // nothing by more members, and starts the later for them.
+      bool isFull =
+          bytes > maxBytes ||
+          getTime(bytes - members[i].bytes) * kLatencyPart > getTime(0);
+      if (i + 1 < j && (isFull || firstUse <= members[j - 1].ready))
         break;
       double time = getTime(bytes);
       Cut cut = {std::max(best[i].finish, members[j - 1].readySeconds) + time,
                  best[i].taken + contention * time, i};
-      if (cut.getCost() < best[j].getCost())
+      if (getCost(cut) < getCost(best[j]))
         best[j] = cut;
     }
   }
@@ -175,8 +186,7 @@ struct Bucket : partition::impl::BucketPassBase<Bucket> {
         return cluster.allReduceSeconds(bytes, ranks);
       };
       size_t begin = 0;
-      for (size_t end : cutBuckets(members, maxBytes,
-                                   getContention(cluster.typeOf(0)), getTime)) {
+      for (size_t end : cutBuckets(members, maxBytes, kContention, getTime)) {
         joinMembers(ArrayRef(members).slice(begin, end - begin));
         begin = end;
       }

@@ -76,18 +76,29 @@ Status Topology::checkRanks(int64_t ranks) const {
       .remedy("describe more hosts, or pass fewer --ranks");
 }
 
-double Topology::allGatherSeconds(double bytes,
-                                  const std::vector<int64_t> &ranks) const {
+/// What NCCL needs for a ring besides its hops (tuning.cc, Simple).
+static constexpr double kNcclBaseSeconds = 8.4e-6;
+
+double Topology::ringSeconds(double bytes, int rounds,
+                             const std::vector<int64_t> &ranks) const {
   double n = static_cast<double>(ranks.size());
   if (n < 2)
     return 0;
   Link link = linkOf(ranks);
-  return (n - 1) * link.latency + (n - 1) / n * bytes / link.bandwidth;
+  double base =
+      typeOf(ranks.front()).kind == DeviceKind::Gpu ? kNcclBaseSeconds : 0;
+  return base + rounds * ((n - 1) * link.latency +
+                          (n - 1) / n * bytes / link.bandwidth);
+}
+
+double Topology::allGatherSeconds(double bytes,
+                                  const std::vector<int64_t> &ranks) const {
+  return ringSeconds(bytes, 1, ranks);
 }
 
 double Topology::allReduceSeconds(double bytes,
                                   const std::vector<int64_t> &ranks) const {
-  return 2 * allGatherSeconds(bytes, ranks);
+  return ringSeconds(bytes, 2, ranks);
 }
 
 static std::string describeLink(const Link &link) {

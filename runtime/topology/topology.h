@@ -93,7 +93,8 @@ public:
   Status checkRanks(int64_t ranks) const;
 
   /// Seconds for a ring all-reduce of `bytes` over the ranks:
-  /// 2(n-1) messages one after the other, 2(n-1)/n of the bytes per rank.
+  /// 2(n-1) messages one after the other, 2(n-1)/n of the bytes per rank; on
+  /// GPUs NCCL's constant besides.
   double allReduceSeconds(double bytes,
                           const std::vector<int64_t> &ranks) const;
   /// Seconds for a ring all-gather (`bytes`: the whole result) or
@@ -103,6 +104,11 @@ public:
 
   /// A table for people: nodes, devices, links.
   std::string describe() const;
+
+private:
+  /// `rounds` times n-1 messages of 1/n of the bytes.
+  double ringSeconds(double bytes, int rounds,
+                     const std::vector<int64_t> &ranks) const;
 };
 
 /// Expands "h[001-003,7]x[0-1]" to its names; numbers keep their width. An
