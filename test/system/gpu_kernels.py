@@ -93,6 +93,7 @@ class Kernel:
         memory = cupy.zeros(scratch + 1, "u1")
         self.entry, self.parts = entry, [Parameters(part, find(modules, part["symbol"]), memory) for part in parts]
         self.function = None if parts else find(modules, entry["symbol"])
+        if self.function and entry["shared_bytes"]: self.function.max_dynamic_shared_size_bytes = entry["shared_bytes"]
 
     def launch(self, segments):
         """segments: device buffers per segment, arguments and results."""

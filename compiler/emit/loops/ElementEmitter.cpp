@@ -407,24 +407,35 @@ template <typename OpTy> static void markParallel(OpTy op, Attribute group) {
     op.setAccessGroupsAttr(ArrayAttr::get(op.getContext(), {group}));
 }
 
-Value ElementEmitter::load(const Buffer &buffer, llvm::ArrayRef<Digit> index) {
+Value ElementEmitter::loadStored(const Buffer &buffer,
+                                 llvm::ArrayRef<Digit> index) {
   if (isPlanning())
     return {};
   Value pointer = address(buffer, index);
   auto op = LLVM::LoadOp::create(*builder, loc, getStorageType(buffer.element),
                                  pointer);
   markParallel(op, levels.back()->accessGroup);
-  return fromStorage(*scalar, op, buffer.element);
+  return op;
+}
+
+Value ElementEmitter::load(const Buffer &buffer, llvm::ArrayRef<Digit> index) {
+  Value stored = loadStored(buffer, index);
+  return isPlanning() ? Value() : fromStorage(*scalar, stored, buffer.element);
+}
+
+void ElementEmitter::storeStored(const Buffer &buffer, Value stored,
+                                 llvm::ArrayRef<Digit> index) {
+  if (isPlanning())
+    return;
+  Value pointer = address(buffer, index);
+  auto op = LLVM::StoreOp::create(*builder, loc, stored, pointer);
+  markParallel(op, levels.back()->accessGroup);
 }
 
 void ElementEmitter::store(const Buffer &buffer, Value element,
                            llvm::ArrayRef<Digit> index) {
-  if (isPlanning())
-    return;
-  Value pointer = address(buffer, index);
-  auto op = LLVM::StoreOp::create(
-      *builder, loc, toStorage(*scalar, element, buffer.element), pointer);
-  markParallel(op, levels.back()->accessGroup);
+  if (!isPlanning())
+    storeStored(buffer, toStorage(*scalar, element, buffer.element), index);
 }
 
 Value ElementEmitter::stackBuffer(Type element, int64_t count) {

@@ -89,6 +89,11 @@ public:
   /// Stores an element of type of computation into a buffer.
   void store(const Buffer &buffer, Value element, llvm::ArrayRef<Digit> index);
   Value load(const Buffer &buffer, llvm::ArrayRef<Digit> index);
+  /// The same with elements as they lie in memory (getStorageType), for copies
+  /// between buffers of one type.
+  void storeStored(const Buffer &buffer, Value stored,
+                   llvm::ArrayRef<Digit> index);
+  Value loadStored(const Buffer &buffer, llvm::ArrayRef<Digit> index);
 
   /// Where an argument lies.
   void bind(Value argument, Buffer buffer) { buffers[argument] = buffer; }
@@ -186,6 +191,8 @@ private:
                                              llvm::ArrayRef<Digit> index);
   std::optional<Value> computeIotaCompare(train::CompareOp op,
                                           llvm::ArrayRef<Digit> index);
+  std::optional<Value> computeShiftedExponential(train::ExponentialOp op,
+                                                 llvm::ArrayRef<Digit> index);
   Value computeIota(train::IotaOp op, llvm::ArrayRef<Digit> index);
   Value computeConstant(mlir::DenseElementsAttr table,
                         llvm::ArrayRef<Digit> index);

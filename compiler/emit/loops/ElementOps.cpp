@@ -69,6 +69,10 @@ Value ElementEmitter::compute(Value value, llvm::ArrayRef<Digit> index) {
   if (auto divide = dyn_cast<train::DivideOp>(op))
     if (std::optional<Value> quotient = computeSharedQuotient(divide, index))
       return *quotient;
+  if (auto exponential = dyn_cast<train::ExponentialOp>(op))
+    if (std::optional<Value> power =
+            computeShiftedExponential(exponential, index))
+      return *power;
   if (isScalarOp(op)) {
     llvm::SmallVector<Value> operands;
     for (Value operand : op->getOperands())
@@ -459,9 +463,32 @@ ElementEmitter::computeSharedQuotient(train::DivideOp op,
     return Value();
   Value inverse;
   atLevel(definingLevel(divisor), [&] {
-    inverse = scalar->div(scalar->constant(divisor.getType(), 1.0), divisor);
+    inverse =
+        scalar->quotient(scalar->constant(divisor.getType(), 1.0), divisor);
   });
   return scalar->mul(dividend, inverse);
+}
+
+std::optional<Value>
+ElementEmitter::computeShiftedExponential(train::ExponentialOp op,
+                                          llvm::ArrayRef<Digit> index) {
+  // e^(x - m) with an m that many elements share is a softmax's: relative to
+  // the largest, what the rounding of the hardware's argument leaves out, and
+  // subnormal results, do not count.
+  auto difference = op.getOperand().getDefiningOp<train::SubtractOp>();
+  if (!*model.hardware.flushingExp2 || !difference ||
+      !typeOf(op.getResult()).getElementType().isF32() ||
+      !isShared(difference.getRhs()))
+    return std::nullopt;
+  Value x = emit(difference, index);
+  if (isPlanning())
+    return Value();
+  constexpr double log2E = 1.44269504088896340736;
+  auto call = LLVM::CallIntrinsicOp::create(
+      *builder, loc, x.getType(),
+      builder->getStringAttr(model.hardware.flushingExp2),
+      ValueRange{scalar->mul(x, log2E)});
+  return call.getResults();
 }
 
 std::optional<Value>

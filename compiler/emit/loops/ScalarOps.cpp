@@ -114,7 +114,7 @@ static Value emitFloat(ScalarBuilder &b, Operation *op, Value x, Value y) {
       .Case<LogPlusOneOp>([&](auto) { return emitLogPlusOne(b, x); })
       .Case<TanhOp>([&](auto) { return emitTanh(b, x); })
       .Case<LogisticOp>([&](auto) { return emitLogistic(b, x); })
-      .Case<SqrtOp>([&](auto) { return b.sqrt(x); })
+      .Case<SqrtOp>([&](auto) { return b.root(x); })
       .Case<RsqrtOp>([&](auto) {
         Value one = b.constant(x.getType(), 1.0);
         return b.approximates(x.getType())
@@ -134,7 +134,7 @@ static Value emitFloat(ScalarBuilder &b, Operation *op, Value x, Value y) {
       .Case<AddOp>([&](auto) { return b.add(x, y); })
       .Case<SubtractOp>([&](auto) { return b.sub(x, y); })
       .Case<MultiplyOp>([&](auto) { return b.mul(x, y); })
-      .Case<DivideOp>([&](auto) { return b.div(x, y); })
+      .Case<DivideOp>([&](auto) { return b.quotient(x, y); })
       .Case<FloorDivideOp>([&](auto) { return floorDivide(b, x, y); })
       .Case<RemainderOp>([&](auto) { return emitRemainder(b, x, y); })
       .Case<ModuloOp>([&](auto) { return modulo(b, x, y); })

@@ -24,9 +24,12 @@ Type emit::getStorageType(Type element) {
   return element.isF16() ? element : getComputeType(element);
 }
 
-/// The f32 with these bits of bf16. By shifts: the processor may lack the
-/// conversion, and LLVM would call a library.
+/// The f32 with these bits of bf16. By shifts where the processor may lack the
+/// conversion, for which LLVM would call a library.
 static Value fromBF16Bits(ScalarBuilder &b, Value bits) {
+  if (b.hardware.roundsToBF16)
+    return b.create<arith::ExtFOp>(b.builder.getF32Type(),
+                                   b.fromBits(bits, b.builder.getBF16Type()));
   Value wide = b.create<arith::ExtUIOp>(b.builder.getI32Type(), bits);
   return b.fromBits(b.shiftLeft(wide, 16), b.builder.getF32Type());
 }

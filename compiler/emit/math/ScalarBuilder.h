@@ -19,8 +19,14 @@ struct Hardware {
   /// 2^x and x / y of f32 to 2 units in the last place, where math.exp2 and
   /// approximate division ask for them.
   bool approximatesF32 = false;
+  /// Every quotient and root of f32 may be such an approximation: exact ones
+  /// branch, and a kernel that branches for each element has no wide stores.
+  bool prefersApproximations = false;
   /// Rounding from f32 to bf16.
   bool roundsToBF16 = false;
+  /// LLVM's name of the f32 function 2^x that may give 0 instead of a subnormal
+  /// number; empty where there is none.
+  const char *flushingExp2 = "";
 };
 
 class ScalarBuilder {
@@ -69,6 +75,13 @@ public:
   }
   Value approximateSqrt(Value a) {
     return create<mlir::math::SqrtOp>(a, mlir::arith::FastMathFlags::afn);
+  }
+  /// A quotient or root of which nobody says that it may be approximate.
+  Value quotient(Value a, Value b) {
+    return prefersApproximation(a.getType()) ? approximateDiv(a, b) : div(a, b);
+  }
+  Value root(Value a) {
+    return prefersApproximation(a.getType()) ? approximateSqrt(a) : sqrt(a);
   }
   Value exp2(Value a) {
     return create<mlir::math::Exp2Op>(a, mlir::arith::FastMathFlags::afn);
@@ -132,6 +145,9 @@ public:
   }
 
 private:
+  bool prefersApproximation(mlir::Type type) const {
+    return hardware.prefersApproximations && approximates(type);
+  }
   template <typename OpTy> Value flop(Value a, Value b) {
     return create<OpTy>(a, b, mlir::arith::FastMathFlags::contract);
   }

@@ -50,6 +50,7 @@ KernelShape GridFunction::getBlockShape() const {
   KernelShape shape;
   shape.workItems = blocks;
   shape.threads = threads;
+  shape.sharedBytes = dynamicBytes;
   return shape;
 }
 
@@ -186,27 +187,52 @@ GridFunction::Values GridFunction::reduceThreads(Values values, int64_t size,
   return values;
 }
 
-Buffer GridFunction::sharedBuffer(Type element, int64_t count) {
-  if (emitter.isPlanning())
-    return {{}, element};
+/// A pointer to memory of the block, declared in front of the function unless
+/// it is there.
+Value GridFunction::addSharedGlobal(llvm::StringRef suffix, Type type,
+                                    bool isDynamic) {
   ScalarBuilder &s = emitter.scalars();
   OpBuilder &b = s.builder;
   constexpr unsigned kShared = 3;
   Operation *function = b.getInsertionBlock()->getParentOp();
   if (!isa<LLVM::LLVMFuncOp>(function))
     function = function->getParentOfType<LLVM::LLVMFuncOp>();
-  auto name = b.getStringAttr(cast<LLVM::LLVMFuncOp>(function).getSymName() +
-                              ".shared" + llvm::Twine(sharedBuffers++));
-  Type storage = getStorageType(element);
-  {
+  auto name =
+      b.getStringAttr(cast<LLVM::LLVMFuncOp>(function).getSymName() + suffix);
+  if (!SymbolTable::lookupNearestSymbolFrom(function, name)) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(function);
-    LLVM::GlobalOp::create(b, s.loc, LLVM::LLVMArrayType::get(storage, count),
-                           /*isConstant=*/false, LLVM::Linkage::Internal, name,
-                           Attribute(), /*alignment=*/kVectorBytes, kShared);
+    LLVM::GlobalOp::create(
+        b, s.loc, type, /*isConstant=*/false,
+        isDynamic ? LLVM::Linkage::External : LLVM::Linkage::Internal, name,
+        Attribute(), /*alignment=*/kVectorBytes, kShared);
   }
-  Value pointer = s.create<LLVM::AddressOfOp>(
+  return s.create<LLVM::AddressOfOp>(
       LLVM::LLVMPointerType::get(b.getContext(), kShared), name);
+}
+
+Buffer GridFunction::sharedBuffer(Type element, int64_t count) {
+  if (emitter.isPlanning())
+    return {{}, element};
+  std::string name = ".shared" + std::to_string(sharedBuffers++);
+  Type type = LLVM::LLVMArrayType::get(getStorageType(element), count);
+  return {addSharedGlobal(name, type, /*isDynamic=*/false), element};
+}
+
+Buffer GridFunction::dynamicSharedBuffer(Type element, int64_t count) {
+  Type storage = getStorageType(element);
+  int64_t offset = dynamicBytes;
+  dynamicBytes +=
+      llvm::alignTo(count * storage.getIntOrFloatBitWidth() / 8, kVectorBytes);
+  if (emitter.isPlanning())
+    return {{}, element};
+  ScalarBuilder &s = emitter.scalars();
+  Type byte = s.builder.getI8Type();
+  Value begin = addSharedGlobal("$dynamic", LLVM::LLVMArrayType::get(byte, 0),
+                                /*isDynamic=*/true);
+  Value pointer =
+      s.create<LLVM::GEPOp>(begin.getType(), byte, begin,
+                            llvm::ArrayRef<LLVM::GEPArg>{int32_t(offset)});
   return {pointer, element};
 }
 
@@ -228,15 +254,20 @@ ScalarModel emit::getScalarModel(plan::KernelOp kernel) {
   ScalarModel model;
   model.indexWidth = small ? IndexWidth::I32 : IndexWidth::I64;
   model.hardware.approximatesF32 = model.hardware.roundsToBF16 = true;
+  model.hardware.flushingExp2 = "llvm.nvvm.ex2.approx.ftz";
   return model;
 }
 
-void emit::markAsKernel(LLVM::LLVMFuncOp function, int64_t threads) {
+void emit::markAsKernel(LLVM::LLVMFuncOp function, int64_t threads,
+                        int64_t residentBlocks) {
   OpBuilder b(function);
   function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(),
                     b.getUnitAttr());
   function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
                     b.getDenseI32ArrayAttr({int32_t(threads)}));
+  if (residentBlocks)
+    function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
+                      b.getI32IntegerAttr(int32_t(residentBlocks)));
 }
 
 /// What LLVM may assume of the pointers: how they are aligned, and which
@@ -307,7 +338,7 @@ FailureOr<KernelShape> emit::buildGridFunction(const GeneratedKernel &generated,
         {entry->getArgument(next++), getElementTypeOrSelf(type)});
   FailureOr<KernelShape> shape = emitThreads(grid);
   if (succeeded(shape))
-    markAsKernel(function, shape->threads);
+    markAsKernel(function, shape->threads, grid.residentBlocks);
   return shape;
 }
 

@@ -26,6 +26,9 @@ constexpr int64_t kBlockThreads = 256;
 constexpr int64_t kManyBlocks = 264;
 /// Static shared memory of a block that every GPU has.
 constexpr int64_t kSharedBytes = 48 * 1024;
+/// Shared memory of each of two blocks that share a multiprocessor (of 228 KiB,
+/// less what the system and the blocks' static buffers take).
+constexpr int64_t kHalfSharedBytes = 112 * 1024;
 /// Bytes of the widest access of a thread.
 constexpr int64_t kVectorBytes = 16;
 
@@ -75,10 +78,20 @@ struct GridFunction : KernelFunction {
 
   /// `count` elements of a type of computation in the block's shared memory.
   Buffer sharedBuffer(mlir::Type element, int64_t count);
+  /// As many elements of any type as are asked for, behind those asked for
+  /// before, in the part of shared memory whose size the launch gives. Shapes
+  /// that the function returns from now on have that size.
+  Buffer dynamicSharedBuffer(mlir::Type element, int64_t count);
+
+  /// Blocks that a multiprocessor should hold at a time, for which registers
+  /// are divided; 0 leaves it to the assembler.
+  int64_t residentBlocks = 0;
 
 private:
   Value shuffle(Value value, int64_t offset, int64_t clamp, int kind);
+  Value addSharedGlobal(llvm::StringRef name, mlir::Type type, bool isDynamic);
   int sharedBuffers = 0;
+  int64_t dynamicBytes = 0;
 };
 
 /// Emits the threads of one kind of kernel; called several times for planning,
@@ -95,8 +108,10 @@ mlir::FailureOr<KernelShape> buildGridFunction(const GeneratedKernel &kernel,
 /// fit, with room for what a grid's last block leaves over.
 ScalarModel getScalarModel(plan::KernelOp kernel);
 
-/// Marks `function` as a kernel of blocks of `threads` threads.
-void markAsKernel(mlir::LLVM::LLVMFuncOp function, int64_t threads);
+/// Marks `function` as a kernel of blocks of `threads` threads, of which a
+/// multiprocessor holds at least so many (0: any number).
+void markAsKernel(mlir::LLVM::LLVMFuncOp function, int64_t threads,
+                  int64_t residentBlocks = 0);
 
 // One per kind.
 mlir::FailureOr<KernelShape> emitLoopThreads(GridFunction &function);

@@ -36,28 +36,62 @@ Index emit::getLaneIndex(ElementEmitter &e, Digit vector, int64_t lane,
   return index;
 }
 
+/// The number of which `value` is a rounding to bf16; `value` where it is none.
+static Value getUnrounded(Value value) {
+  auto wide = value.getDefiningOp<arith::ExtFOp>();
+  if (!wide)
+    return value;
+  Value narrow = wide.getIn();
+  while (auto bits = narrow.getDefiningOp<arith::BitcastOp>())
+    narrow = bits.getIn();
+  auto rounded = narrow.getDefiningOp<arith::TruncFOp>();
+  return rounded && rounded.getType().isBF16() ? rounded.getIn() : value;
+}
+
+/// Two numbers as they lie in memory, rounded by one instruction.
+static std::array<Value, 2> roundPair(ScalarBuilder &b, Value x, Value y) {
+  auto pair = [](Type type) { return VectorType::get({2}, type); };
+  Type i32 = b.builder.getI32Type();
+  Value both = b.create<LLVM::PoisonOp>(pair(b.builder.getF32Type()));
+  for (auto [i, number] : llvm::enumerate(std::array{x, y}))
+    both = b.create<LLVM::InsertElementOp>(both, getUnrounded(number),
+                                           b.integer(i32, i));
+  Value bits = b.create<arith::BitcastOp>(
+      pair(b.builder.getI16Type()),
+      b.create<arith::TruncFOp>(pair(b.builder.getBF16Type()), both));
+  return {b.create<LLVM::ExtractElementOp>(bits, b.integer(i32, 0)),
+          b.create<LLVM::ExtractElementOp>(bits, b.integer(i32, 1))};
+}
+
 void emit::storeElements(GridFunction &grid, const LoopAnalysis &domain,
                          llvm::ArrayRef<unsigned> which,
                          llvm::ArrayRef<Index> indices) {
   ElementEmitter &e = grid.emitter;
   struct Element {
-    unsigned result;
     Index index;
     Value value;
   };
-  llvm::SmallVector<Element> elements;
+  llvm::SmallVector<llvm::SmallVector<Element>> ofResults(which.size());
   for (const Index &index : indices)
-    for (unsigned i : which) {
+    for (auto [elements, i] : llvm::zip_equal(ofResults, which)) {
       Value result = domain.getResults()[i];
       Index place = domain.getResultIndex(e, result, index);
-      elements.push_back({i, place, e.emit(result, place)});
+      elements.push_back({place, e.emit(result, place)});
     }
   // Each result's lanes in one piece, so that they become one vector: results
   // may overlap for all that LLVM knows, so it moves no store over another's.
-  for (unsigned i : which)
-    for (const Element &element : elements)
-      if (element.result == i)
-        e.store(grid.results[i], element.value, element.index);
+  for (auto [elements, i] : llvm::zip_equal(ofResults, which)) {
+    const Buffer &buffer = grid.results[i];
+    llvm::ArrayRef<Element> left = elements;
+    while (!e.isPlanning() && buffer.element.isBF16() && left.size() > 1) {
+      auto pair = roundPair(e.scalars(), left[0].value, left[1].value);
+      e.storeStored(buffer, pair[0], left[0].index);
+      e.storeStored(buffer, pair[1], left[1].index);
+      left = left.drop_front(2);
+    }
+    for (const Element &element : left)
+      e.store(buffer, element.value, element.index);
+  }
 }
 
 llvm::SmallVector<Index> emit::splitRuns(ElementEmitter &e,

@@ -8,12 +8,19 @@
 //
 // One pass per stage of reduces, and one that stores. A row whose elements fit
 // in its threads' registers takes no loops: what one pass has loaded or
-// computed of an element, the others find (ElementEmitter keeps it). Else
-// passes after the first find the row in the caches.
+// computed of an element, the others find (ElementEmitter keeps it). A longer
+// one of several passes is kept in shared memory by the first, where two blocks
+// of a multiprocessor have room for theirs: one loads while the other computes.
+// Else passes after the first find the row in the caches.
+//
+// A sum that takes but the element at a given position (a label's logit) is no
+// pass: every thread reads that element.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/emit/loops/ScalarOps.h"
+#include "compiler/emit/nvptx/KeptRows.h"
 #include "compiler/emit/nvptx/LoopGrid.h"
+#include "compiler/emit/nvptx/RowPick.h"
 #include "dialects/plan/KernelModel.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -26,20 +33,29 @@ using IP = arith::CmpIPredicate;
 static constexpr int64_t kVectorsPerThread = 8;
 /// Elements of all operands that one thread holds in registers.
 static constexpr int64_t kHeldElements = 96;
+/// Threads of a row that is kept in shared memory: two such blocks leave a
+/// thread 64 registers.
+static constexpr int64_t kKeptThreads = 512;
+/// Vectors whose loads overlap in loops over a row, and elements of all their
+/// operands.
+static constexpr int64_t kVectorsAtOnce = 4, kElementsAtOnce = 64;
 
 namespace {
 
 class RowGrid {
 public:
   RowGrid(GridFunction &grid, const LoopAnalysis &domain)
-      : grid(grid), e(grid.emitter), domain(domain) {}
+      : grid(grid), e(grid.emitter), domain(domain), keptRows(grid) {}
   KernelShape run();
 
 private:
   void chooseThreads();
+  int64_t countOperands();
   bool holds(int64_t threads);
+  int64_t chooseVectorsAtOnce();
   void placeThread();
   void emitStage(const Stage &stage, llvm::ArrayRef<unsigned> results);
+  Stage emitPicks(const Stage &stage);
   void emitResults();
   llvm::SmallVector<Index> getIndices(Digit vector);
   /// `body` with the indices of a vector's elements, for each vector of this
@@ -63,6 +79,7 @@ private:
   bool exact;             ///< all blocks have all their rows
   /// This thread's vectors, where it holds them all; else empty.
   llvm::SmallVector<Digit> held;
+  KeptRows keptRows;
   Value lane, valid;             ///< this thread's place in its row
   llvm::SmallVector<Index> kept; ///< this thread's row
   Index row;
@@ -84,6 +101,10 @@ void RowGrid::chooseThreads() {
         kMaxThreads);
     while (threads < kMaxThreads && !holds(threads) && holds(threads * 2))
       threads *= 2;
+    int64_t fewer = std::min(threads, kKeptThreads);
+    if (!holds(threads) && threads > kWarpSize &&
+        (holds(fewer) || keptRows.tryKeep(domain, vectors, lanes)))
+      threads = fewer;
   }
   rows = threads > kWarpSize
              ? 1
@@ -94,15 +115,30 @@ void RowGrid::chooseThreads() {
   exact = domain.rowCount % rows == 0;
 }
 
+/// Operands that have all elements of the domain.
+int64_t RowGrid::countOperands() {
+  return domain.elementResults.size() +
+         llvm::count_if(grid.kernel.getArgumentTypes(), [&](Type type) {
+           return cast<RankedTensorType>(type).getNumElements() ==
+                  domain.domainSize;
+         });
+}
+
 /// Whether so many threads hold a row in registers.
 bool RowGrid::holds(int64_t threads) {
-  if (vectors % threads != 0)
-    return false;
-  int64_t operands = domain.elementResults.size();
-  for (Type type : grid.kernel.getArgumentTypes())
-    operands +=
-        cast<RankedTensorType>(type).getNumElements() == domain.domainSize;
-  return vectors / threads * lanes * operands <= kHeldElements;
+  return vectors % threads == 0 &&
+         vectors / threads * lanes * countOperands() <= kHeldElements;
+}
+
+/// How many vectors a thread takes at once in loops over a row: as many as
+/// leave few over, which come one by one.
+int64_t RowGrid::chooseVectorsAtOnce() {
+  int64_t rounds = vectors / threads, chosen = 1;
+  for (int64_t n = 2; n <= std::min(rounds, kVectorsAtOnce); ++n)
+    if (rounds % n <= rounds % chosen &&
+        n * lanes * countOperands() <= kElementsAtOnce)
+      chosen = n;
+  return chosen;
 }
 
 void RowGrid::placeThread() {
@@ -150,15 +186,58 @@ GridFunction::Values RowGrid::forVectors(
       indices.append(getIndices(vector));
     return body(indices, init);
   }
-  return e.loop(
-      lane, e.number(vectors), init,
+  int64_t atOnce = chooseVectorsAtOnce();
+  auto visit = [&](Value first, int64_t count, llvm::ArrayRef<Value> carried) {
+    llvm::SmallVector<Digit> digits;
+    llvm::SmallVector<Index> indices;
+    for (int64_t i = 0; i < count; ++i) {
+      digits.push_back(e.makeDigit(
+          e.isPlanning() ? Value()
+                         : e.scalars().addInt(first, e.number(i * threads)),
+          vectors));
+      indices.append(getIndices(digits.back()));
+    }
+    keptRows.load(digits, indices);
+    return body(indices, carried);
+  };
+  int64_t whole = vectors / (atOnce * threads) * (atOnce * threads);
+  GridFunction::Values values = e.loop(
+      lane, e.number(whole), init,
       [&](Value i, llvm::ArrayRef<Value> carried) {
-        return body(getIndices(e.makeDigit(i, vectors)), carried);
+        return visit(i, atOnce, carried);
       },
-      /*parallel=*/true, e.number(threads));
+      /*parallel=*/true, e.number(atOnce * threads));
+  if (whole != vectors)
+    values = e.loop(
+        grid.addProduct(lane, e.number(whole), 1), e.number(vectors), values,
+        [&](Value i, llvm::ArrayRef<Value> carried) {
+          return visit(i, 1, carried);
+        },
+        /*parallel=*/true, e.number(threads));
+  keptRows.finishPass();
+  return values;
 }
 
-void RowGrid::emitStage(const Stage &stage, llvm::ArrayRef<unsigned> results) {
+/// Reads the sums of which one element counts. The others of the stage.
+Stage RowGrid::emitPicks(const Stage &stage) {
+  Stage others;
+  for (train::ReduceOp reduce : stage) {
+    if (std::optional<Value> picked = emitRowPick(e, domain, kept, reduce))
+      e.remember(reduce.getResult(), row, *picked);
+    else
+      others.push_back(reduce);
+  }
+  // The element is another thread's, which may store a result over it: if
+  // nothing else makes the threads wait for one another, a barrier does.
+  if (others.empty() && threads > 1)
+    threads > kWarpSize ? grid.barrier() : grid.syncWarp();
+  return others;
+}
+
+void RowGrid::emitStage(const Stage &whole, llvm::ArrayRef<unsigned> results) {
+  Stage stage = emitPicks(whole);
+  if (stage.empty() && results.empty())
+    return;
   auto combineAll = [&](llvm::ArrayRef<Value> x, llvm::ArrayRef<Value> y) {
     GridFunction::Values combined;
     for (auto [reduce, a, b] : llvm::zip(stage, x, y)) {

@@ -46,10 +46,11 @@ static void emitChunk(GridFunction &grid, int64_t lanes, Value begin,
     for (const Index &index : indices)
       for (Value result : results)
         elements.push_back(e.emit(result, index));
-    size_t next = 0;
-    for (const Index &index : indices)
-      for (const Buffer &buffer : grid.results)
-        e.store(buffer, elements[next++], index);
+    // Neighbours one after the other: between stores to other tensors, which
+    // might overlap for all that LLVM knows, they would not become wide ones.
+    for (auto [i, buffer] : llvm::enumerate(grid.results))
+      for (auto [k, index] : llvm::enumerate(indices))
+        e.store(buffer, elements[k * grid.results.size() + i], index);
   };
   auto vectorAt = [&](Value i, llvm::SmallVectorImpl<Index> &indices) {
     Digit vector = e.makeDigit(i, kUpdateSize / lanes);
@@ -132,7 +133,9 @@ static KernelShape buildUpdate(plan::KernelOp kernel,
   b.setInsertionPointToEnd(entry);
   b.setInsertionPoint(LLVM::ReturnOp::create(b, loc, ValueRange()));
   LoopShapes shapes;
-  ElementEmitter emitter(&b, loc, shapes, getScalarModel(kernel));
+  ScalarModel model = getScalarModel(kernel);
+  model.hardware.prefersApproximations = true;
+  ElementEmitter emitter(&b, loc, shapes, model);
   GridFunction grid({kernel, emitter, {}});
   // The number of blocks is the runtime's.
   grid.setGrid(int64_t(1) << 31, kBlockThreads);

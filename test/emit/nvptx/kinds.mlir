@@ -81,3 +81,16 @@ plan.kernel update @update(%p: tensor<1xf32>, %g: tensor<1xf32>, %lr: tensor<f32
   %2 = train.subtract %p, %1 : tensor<1xf32>
   plan.return %2 : tensor<1xf32>
 }
+
+// Quotients and roots do not branch: the elements of several vectors are loaded before, and stored 16 bytes at a time.
+// CHECK-LABEL: .entry divided_update(
+// CHECK-NOT: div.rn
+// CHECK-COUNT-2: ld.global.v4
+// CHECK: sqrt.approx.f32
+// CHECK: div.approx.f32
+// CHECK-COUNT-4: st.global.v4
+plan.kernel update @divided_update(%m: tensor<1xf32>, %v: tensor<1xf32>) -> (tensor<1xf32>, tensor<1xf32>) {
+  %0 = train.sqrt %v : tensor<1xf32>
+  %1 = train.divide %m, %0 : tensor<1xf32>
+  plan.return %1, %0 : tensor<1xf32>, tensor<1xf32>
+}
