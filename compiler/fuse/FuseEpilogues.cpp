@@ -83,6 +83,9 @@ public:
   }
   plan::KernelOp take() { return std::exchange(kernel, nullptr); }
 
+  /// An f32 tensor to which the product is added where it lies; null if there
+  /// is none. Before build.
+  Value accumulated;
   /// What the call reads; biases are still to be narrowed.
   SmallVector<Value> arguments;
   /// Operations of the region that depend on the product.
@@ -182,6 +185,8 @@ bool Candidate::build(ArrayRef<Value> outputs) {
                                   plan::KernelKind::Contraction, "kernel",
                                   builder.getFunctionType({}, {}));
   builder.setInsertionPointToStart(&kernel.getBlock());
+  if (accumulated)
+    mapping.map(accumulated, addArgument(accumulated, accumulated.getType()));
   SmallVector<Value> inside;
   for (Value value : outputs) {
     output = value;
@@ -213,8 +218,14 @@ public:
         builder(block.getParentOp()->getContext()) {}
 
   void run() {
-    for (auto dot : llvm::to_vector(block.getOps<train::DotGeneralOp>()))
-      if (isNarrow(dot.getResult()) && !fuseNarrow(dot))
+    // Sums of products from their ends: what one is added to is then known to
+    // be read from memory.
+    auto dots = llvm::to_vector(block.getOps<train::DotGeneralOp>());
+    for (train::DotGeneralOp dot : llvm::reverse(dots))
+      if (isNarrow(dot.getResult()))
+        fuseAccumulation(dot);
+    for (train::DotGeneralOp dot : dots)
+      if (isNarrow(dot.getResult()) && !dot->use_empty() && !fuseNarrow(dot))
         fuseWide(dot);
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
       if (isOpTriviallyDead(&op))
@@ -225,9 +236,11 @@ private:
   using Outputs = ArrayRef<Value>;
   /// A kernel of these values; null where there is none.
   std::unique_ptr<Candidate> makeCandidate(train::DotGeneralOp dot,
-                                           Outputs outputs);
+                                           Outputs outputs,
+                                           Value accumulated = {});
   bool fuseNarrow(train::DotGeneralOp dot);
   void fuseWide(train::DotGeneralOp dot);
+  void fuseAccumulation(train::DotGeneralOp dot);
   bool tryFuse(train::DotGeneralOp dot, Value sum, train::ConvertOp narrowing);
   SmallVector<train::ConvertOp> findNarrowings(Value sum);
   plan::CallOp insert(Candidate &candidate, train::DotGeneralOp dot,
@@ -317,9 +330,11 @@ plan::CallOp BlockEpilogues::insert(Candidate &candidate,
 }
 
 std::unique_ptr<Candidate>
-BlockEpilogues::makeCandidate(train::DotGeneralOp dot, Outputs outputs) {
+BlockEpilogues::makeCandidate(train::DotGeneralOp dot, Outputs outputs,
+                              Value accumulated) {
   for (bool takesTransposes : {true, false}) {
     auto candidate = std::make_unique<Candidate>(dot, builder, takesTransposes);
+    candidate->accumulated = accumulated;
     if (candidate->build(outputs) && candidate->fold())
       return candidate;
   }
@@ -401,6 +416,45 @@ void BlockEpilogues::fuseWide(train::DotGeneralOp dot) {
     return;
   plan::CallOp call = insert(*candidate, dot, wide.getType());
   wide.getResult().replaceAllUsesWith(call.getResult(0));
+}
+
+static train::ConvertOp getWidened(Value value) {
+  auto convert = value.getDefiningOp<train::ConvertOp>();
+  bool isProduct = convert && isNarrow(convert.getOperand()) &&
+                   convert.getOperand().getDefiningOp<train::DotGeneralOp>() &&
+                   getElementTypeOrSelf(convert.getType()).isF32();
+  return isProduct ? convert : train::ConvertOp();
+}
+
+/// A widened product, or a sum of such, that one operation reads.
+static bool isSumOfProducts(Value value) {
+  if (!value.hasOneUse())
+    return false;
+  auto add = value.getDefiningOp<train::AddOp>();
+  return getWidened(value) ||
+         (add && getWidened(add.getRhs()) && isSumOfProducts(add.getLhs()));
+}
+
+/// A product that is added to a sum of products (a weight's gradient in parts)
+/// adds to that in memory.
+void BlockEpilogues::fuseAccumulation(train::DotGeneralOp dot) {
+  auto wide = dot.getResult().hasOneUse()
+                  ? dyn_cast<train::ConvertOp>(*dot->user_begin())
+                  : train::ConvertOp();
+  if (!wide || !getWidened(wide.getResult()) || !wide.getResult().hasOneUse())
+    return;
+  auto sum = dyn_cast<train::AddOp>(*wide->user_begin());
+  if (!sum || sum.getRhs() != wide.getResult() ||
+      !isSumOfProducts(sum.getLhs()) ||
+      !sum.getLhs().getDefiningOp()->isBeforeInBlock(dot))
+    return;
+  std::unique_ptr<Candidate> candidate =
+      makeCandidate(dot, sum.getResult(), sum.getLhs());
+  if (!candidate)
+    return;
+  plan::CallOp call = insert(*candidate, dot, sum.getType());
+  sum.getResult().replaceAllUsesWith(call.getResult(0));
+  sum.erase();
 }
 
 namespace {

@@ -274,12 +274,23 @@ void MemoryPlanner::walkLaunch(const Item &item, int64_t index, BlockInfo &info,
   step.segments = static_cast<int64_t>(item.ops.size());
   for (Operation *op : item.ops) {
     auto call = cast<plan::CallOp>(op);
+    plan::KernelOp kernel = getKernel(call, symbols);
     for (Value operand : call->getOperands())
       step.inputs.push_back(getOperand(operand));
     for (OpResult result : call->getResults()) {
       places[result] = placeCallResult(call, result.getResultNumber(),
                                        item.ops.size() == 1, index, info);
       step.outputs.push_back(getOperand(result));
+      // What a kernel adds to is brought where the result is to be.
+      int added =
+          plan::getAccumulatedArgument(kernel, result.getResultNumber());
+      if (added < 0)
+        continue;
+      Operand from = getOperand(call->getOperand(added)),
+              &to = step.outputs.back();
+      if (from.place.storage != to.place.storage ||
+          from.place.offset != to.place.offset)
+        copy(call.getLoc(), from, to, steps);
     }
   }
   steps.push_back(std::move(step));

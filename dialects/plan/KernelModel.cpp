@@ -1,5 +1,6 @@
 //===- KernelModel.cpp - What the regions of kernels may hold -------------===//
 #include "dialects/plan/KernelModel.h"
+#include "dialects/plan/ProductEpilogue.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -114,6 +115,18 @@ static bool canLoopWriteOver(KernelOp kernel, BlockArgument argument,
   return llvm::is_contained(seen, worklist.front()) || reduces;
 }
 
+int plan::getAccumulatedArgument(KernelOp kernel, unsigned result) {
+  if (kernel.getKind() != KernelKind::Contraction || result != 0)
+    return -1;
+  // Only a sum in f32 is of that form: most products need no closer look.
+  Operation *last =
+      kernel.getBlock().getTerminator()->getOperand(0).getDefiningOp();
+  if (!isa_and_nonnull<train::AddOp>(last))
+    return -1;
+  std::optional<ProductEpilogue> product = foldProduct(kernel);
+  return product && product->accumulated ? int(*product->accumulated) : -1;
+}
+
 bool plan::canWriteOver(KernelOp kernel, unsigned argument, unsigned result) {
   auto from = cast<RankedTensorType>(kernel.getArgumentTypes()[argument]);
   auto to = cast<RankedTensorType>(kernel.getResultTypes()[result]);
@@ -132,6 +145,8 @@ bool plan::canWriteOver(KernelOp kernel, unsigned argument, unsigned result) {
            kernel.getBlock().getTerminator()->getOperand(result) ==
                scatter.getResult();
   }
+  case KernelKind::Contraction:
+    return getAccumulatedArgument(kernel, result) == int(argument);
   default:
     return false;
   }

@@ -46,6 +46,10 @@ std::optional<KernelKind> getAnchorKind(mlir::Operation *op);
 /// result, and no other work item touches it.
 bool canWriteOver(KernelOp kernel, unsigned argument, unsigned result);
 
+/// The argument whose memory result `result` must have: what lies there is
+/// added to. -1 if there is none.
+int getAccumulatedArgument(KernelOp kernel, unsigned result);
+
 } // namespace lockstep::plan
 
 #endif

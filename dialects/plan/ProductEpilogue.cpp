@@ -167,7 +167,15 @@ static bool isWidening(Operation *op) {
          getElementTypeOrSelf(op->getResult(0)).isF32();
 }
 
-/// Views that strides express, and at most a conversion to f32.
+/// The argument that `add` adds to `sum`, if nothing else reads it.
+static BlockArgument getAccumulated(train::AddOp add, Value sum) {
+  Value other = add.getLhs() == sum ? add.getRhs() : add.getLhs();
+  auto argument = dyn_cast<BlockArgument>(other);
+  return argument && argument.hasOneUse() ? argument : BlockArgument();
+}
+
+/// Views that strides express, and at most a conversion to f32, behind which
+/// an argument may be added.
 bool ProductFolder::foldPlain() {
   llvm::SmallVector<Operation *> views;
   Value last = dot.getResult();
@@ -182,6 +190,13 @@ bool ProductFolder::foldPlain() {
       break;
     last = user->getResult(0);
   }
+  if (auto add = last.hasOneUse() ? dyn_cast<train::AddOp>(*last.user_begin())
+                                  : train::AddOp();
+      add && wide)
+    if (BlockArgument argument = getAccumulated(add, last)) {
+      product.accumulated = argument.getArgNumber();
+      last = add.getResult();
+    }
   if (returned.size() != 1 || returned[0] != last)
     return false;
   auto view =

@@ -31,13 +31,16 @@ struct ProductEpilogue {
   Activation activation = Activation::None;
   /// The result that gets the sums (with bias) before the activation.
   std::optional<unsigned> saved;
+  /// The f32 argument of the result's layout to which a wide product is added,
+  /// where it lies: the result must have its memory (KernelModel.h).
+  std::optional<unsigned> accumulated;
   /// The argument x of the product's layout: the result is the sums times
   /// activation'(x), or, without an activation, the sums plus x.
   std::optional<unsigned> side;
 
   /// True if there is more than a product and its conversion to f32.
   bool hasWork() const {
-    return bias || activation != Activation::None || side;
+    return bias || accumulated || activation != Activation::None || side;
   }
 };
 

@@ -167,6 +167,12 @@ static FailureOr<json::Object> describe(const emit::GeneratedKernel &generated,
       if (plan::canWriteOver(kernel, i, k))
         over.push_back(json::Array{i, k});
   entry["over"] = std::move(over);
+  // Runs whose result has no argument's place begin with what they add to.
+  json::Array added;
+  for (unsigned k = 0; k < kernel.getResultTypes().size(); ++k)
+    if (int i = plan::getAccumulatedArgument(kernel, k); i >= 0)
+      added.push_back(json::Array{i, k});
+  entry["added"] = std::move(added);
   if (!generated.launch.parameters.empty())
     entry["launch"] = describeLaunch(generated.launch);
   entry["varies"] = generated.varies;

@@ -125,6 +125,7 @@ def buffers(entry, read, over=None):
         for i, o in enumerate(operands):
             if i < entry["arguments"]: row.append(cupy.asarray(numpy.frombuffer(read(o), "u1")) if o["bytes"] else cupy.zeros(0, "u1"))
             elif over and i == entry["arguments"] + over[1]: row.append(row[over[0]])
+            elif place := [a for a, k in entry["added"] if i == entry["arguments"] + k]: row.append(row[place[0]].copy())
             else: row.append(cupy.full(o["bytes"], 0xFF, "u1"))
         segments.append(row)
     return segments

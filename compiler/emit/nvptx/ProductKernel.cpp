@@ -62,8 +62,9 @@ static gemm::GemmRequest getRequest(const plan::ProductEpilogue &product) {
                   shape.batch.empty() ? 1 : shape.batch.front()};
   request.a = shape.aColumn == 1 ? gemm::Major::K : gemm::Major::Outer;
   request.b = shape.bRow == 1 ? gemm::Major::K : gemm::Major::Outer;
-  request.output =
-      product.wide ? gemm::Output::Float32 : gemm::Output::BFloat16;
+  request.output = product.accumulated ? gemm::Output::Float32Accumulate
+                   : product.wide      ? gemm::Output::Float32
+                                       : gemm::Output::BFloat16;
   request.bias = product.bias.has_value();
   request.activation = translate(product.activation);
   request.side = getSide(product);

@@ -1,7 +1,7 @@
 // Products with every epilogue that plans have, small and odd enough to be evaluated; test/system/gpu_kernels.py runs them.
 // RUN: rm -rf %t && gpu-kernels %s --target sm_90a --cases %t --shapes-only
 // RUN: grep -o '"symbol":"gemm_[0-9]*"' %t/index.json | wc -l | FileCheck %s
-// CHECK: 13
+// CHECK: 14
 
 plan.kernel contraction @bias(%a: tensor<328x136xbf16>, %b: tensor<136x264xbf16>, %c: tensor<264xbf16>) -> tensor<328x264xbf16> {
   %d = train.dot_general %a, %b batch [] x [] contract [1] x [0] : tensor<328x136xbf16>, tensor<136x264xbf16>
@@ -177,4 +177,11 @@ plan.kernel contraction @transposed(%a: tensor<256x1024xbf16>, %b: tensor<256x10
 plan.kernel contraction @batched(%a: tensor<5x520x136xbf16>, %b: tensor<5x392x136xbf16>) -> tensor<5x520x392xbf16> {
   %d = train.dot_general %a, %b batch [0] x [0] contract [2] x [2] : tensor<5x520x136xbf16>, tensor<5x392x136xbf16>
   plan.return %d : tensor<5x520x392xbf16>
+}
+
+plan.kernel contraction @accumulated_wgrad(%sum: tensor<136x264xf32>, %a: tensor<328x136xbf16>, %b: tensor<328x264xbf16>) -> tensor<136x264xf32> {
+  %d = train.dot_general %a, %b batch [] x [] contract [0] x [0] : tensor<328x136xbf16>, tensor<328x264xbf16>
+  %w = train.convert %d : tensor<136x264xbf16> -> tensor<136x264xf32>
+  %y = train.add %sum, %w : tensor<136x264xf32>
+  plan.return %y : tensor<136x264xf32>
 }
