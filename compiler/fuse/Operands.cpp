@@ -227,6 +227,13 @@ bool Operands::absorbJoined(Operation *op) {
 // Soft operations and leaves
 //===----------------------------------------------------------------------===//
 
+/// An argument of the block, or a part of one.
+static bool isArgument(Value value) {
+  while (auto view = value.getDefiningOp<plan::ViewOp>())
+    value = view.getOperand();
+  return isa<BlockArgument>(value);
+}
+
 bool Operands::classifySoft(Operation *op) {
   if (op->getNumResults() != 1 || isRequired(op->getResult(0)))
     return false;
@@ -244,7 +251,7 @@ bool Operands::classifySoft(Operation *op) {
     cost += softCost.lookup(operand);
     for (const Leaf &leaf : getLeaves(operand)) {
       read = std::max(read, getBytes(leaf.root));
-      fromArguments &= isa<BlockArgument>(leaf.root);
+      fromArguments &= isArgument(leaf.root);
     }
   }
   bool small = read * kSoftRatio <= getBytes(result) ||

@@ -22,6 +22,18 @@ def FuseDecomposePass : Pass<"lockstep-fuse-decompose", "::mlir::ModuleOp"> {
                           clEnumValN(::lockstep::fuse::AttentionKernels::None, "none", "None"))}]>];
 }
 
+def FuseCutLossPass : Pass<"lockstep-fuse-cut-loss", "::mlir::ModuleOp"> {
+  let summary = "Computes large logits, their loss and what their gradient gives a part of the rows at a time";
+  let description = [{
+    Logits and their gradient are the largest tensor of a model with a vocabulary, and are alive together with everything that the backward pass needs.
+    From the product that gives them to the products that read their gradient, each part of the rows has operations of its own: the gradient of the
+    hidden state is joined, the weight's is added up in f32. Example: test/fuse/cut-loss.mlir.
+  }];
+  let dependentDialects = ["::lockstep::train::TrainDialect", "::lockstep::plan::PlanDialect"];
+  let options = [Option<"maxBytes", "max-bytes", "int64_t", "1 << 30", "Most bytes of the logits of a part">,
+                 Option<"leastRows", "least-rows", "int64_t", "8192", "Least rows of a part: fewer would leave processors idle">];
+}
+
 def FuseWidenProductsPass : Pass<"lockstep-fuse-widen-products", "::mlir::ModuleOp"> {
   let summary = "Computes products of bf16 and f16 in f32 where the target has no kernel of narrow ones";
   let description = [{

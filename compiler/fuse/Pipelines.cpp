@@ -17,6 +17,7 @@ void fuse::buildFusePipeline(OpPassManager &manager,
     manager.addPass(createFusePadClassesPass());
     manager.addPass(createCSEPass());
   }
+  manager.addPass(createFuseCutLossPass());
   FuseWidenProductsPassOptions widen;
   widen.dots = !options.gpu;
   widen.attention = options.tileAttention;
