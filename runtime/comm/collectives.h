@@ -31,6 +31,8 @@ struct Collective {
   artifact::DType dtype = artifact::DType::F32;
   uint32_t root = 0;
   std::vector<CollectiveRange> ranges;
+  /// Nothing comes between its start and its wait.
+  bool awaitedNext = false;
   std::string name;
 };
 

@@ -1,14 +1,8 @@
 #include "runtime/comm/gloo_collectives.h"
-#include "runtime/artifact/types.h"
+#include "runtime/comm/gloo_channel.h"
 
 #include <condition_variable>
-#include <cstring>
 #include <deque>
-#include <gloo/allgather.h>
-#include <gloo/allreduce.h>
-#include <gloo/barrier.h>
-#include <gloo/broadcast.h>
-#include <gloo/rendezvous/context.h>
 #include <gloo/transport/tcp/device.h>
 #include <mutex>
 #include <set>
@@ -22,10 +16,6 @@ namespace {
 constexpr uint32_t runtimeId = UINT32_MAX;
 /// Index of the communicator of all ranks, which no plan names.
 constexpr uint32_t worldIndex = UINT32_MAX;
-
-/// Up to this size an all_reduce goes over the hypercube, beyond it on the
-/// ring.
-constexpr int64_t cubeBytes = 512 * 1024;
 
 /// A lost rank is found by the control server, so Gloo shall wait.
 constexpr std::chrono::milliseconds patience = std::chrono::hours(24 * 7);
@@ -62,21 +52,20 @@ private:
   std::string prefix;
 };
 
-using Context = std::shared_ptr<gloo::rendezvous::Context>;
+using Context = GlooChannel::Context;
 
-/// Calls body(T()) with a type of `bytes` bytes: Gloo moves elements by size.
-template <typename Body> void withElement(int64_t bytes, Body body) {
-  switch (bytes) {
-  case 1:
-    return body(uint8_t());
-  case 2:
-    return body(uint16_t());
-  case 4:
-    return body(uint32_t());
-  default:
-    return body(uint64_t());
-  }
-}
+/// Up to this size a collective is small: it takes its latency, not more.
+constexpr int64_t smallBytes = 64 * 1024;
+
+/// Collectives that are performed one after another, over connections of their
+/// own.
+struct Lane {
+  GlooChannel channel;
+  std::deque<Collective> queue;
+  bool busy = false; ///< one is being performed
+  std::condition_variable queued, finished;
+  std::thread thread;
+};
 
 class GlooCollectives final : public Collectives {
 public:
@@ -96,27 +85,19 @@ public:
 private:
   Context makeContext(const std::vector<uint32_t> &members,
                       const std::string &prefix, ControlClient &control);
-  void work();
-  void performFirst(std::unique_lock<std::mutex> &lock);
-  void perform(const Collective &collective);
-  void performRange(const Collective &c, const CollectiveRange &range,
-                    const Context &context);
-  void allReduce(const Collective &c, const void *input, void *output,
-                 int64_t bytes, const Context &context);
+  void work(Lane &lane);
+  void performFirst(Lane &lane, std::unique_lock<std::mutex> &lock);
+  Lane &laneOf(const Collective &collective);
 
   int ownRank, rankCount;
   std::shared_ptr<gloo::transport::Device> device;
-  std::map<uint32_t, Context> contexts; ///< of the communicators we are in
-  std::vector<uint8_t> scratch;
 
   std::mutex mutex;
-  std::condition_variable changed;
-  std::deque<Collective> queue;
-  std::multiset<uint32_t> unfinished;
+  /// Small ones of communicators that also have large ones, and all others.
+  Lane small, others;
+  std::multimap<uint32_t, Lane *> unfinished; ///< by id
   Status failure;
-  bool busy = false; ///< a collective is being performed
   bool closing = false;
-  std::thread thread;
 };
 
 GlooCollectives::~GlooCollectives() {
@@ -124,9 +105,11 @@ GlooCollectives::~GlooCollectives() {
     std::lock_guard<std::mutex> lock(mutex);
     closing = true;
   }
-  changed.notify_all();
-  if (thread.joinable())
-    thread.join();
+  for (Lane *lane : {&small, &others}) {
+    lane->queued.notify_all();
+    if (lane->thread.joinable())
+      lane->thread.join();
+  }
 }
 
 Context GlooCollectives::makeContext(const std::vector<uint32_t> &members,
@@ -145,6 +128,26 @@ Context GlooCollectives::makeContext(const std::vector<uint32_t> &members,
   return nullptr;
 }
 
+/// Which sizes of collectives the communicators have.
+struct Sizes {
+  std::set<uint32_t> small, large;
+
+  using Instructions = std::vector<std::unique_ptr<artifact::InstructionT>>;
+  void add(const Instructions &instructions) {
+    for (const auto &instruction : instructions) {
+      if (const auto *start = instruction->operation.AsCollectiveStart()) {
+        int64_t bytes = 0;
+        for (size_t i = 0; i < start->inputs.size(); ++i)
+          bytes +=
+              std::max(start->inputs[i].bytes(), start->outputs[i].bytes());
+        (bytes <= smallBytes ? small : large).insert(start->communicator);
+      } else if (const auto *loop = instruction->operation.AsLoop()) {
+        add(loop->body);
+      }
+    }
+  }
+};
+
 void GlooCollectives::connect(const artifact::PlanT &plan,
                               ControlClient &control) {
   gloo::transport::tcp::attr attributes;
@@ -154,43 +157,60 @@ void GlooCollectives::connect(const artifact::PlanT &plan,
   for (size_t i = 0; i < all.size(); ++i)
     all[i] = uint32_t(i);
   Context world = makeContext(all, "world/", control);
-  contexts[worldIndex] = world;
+  others.channel.add(worldIndex, world);
+  Sizes sizes;
+  for (const auto &program : plan.programs)
+    sizes.add(program->instructions);
   for (uint32_t c = 0; c < plan.communicators.size(); ++c)
     for (size_t g = 0; g < plan.communicators[c]->groups.size(); ++g) {
       const auto &members = plan.communicators[c]->groups[g]->ranks;
-      // Everything runs in order on one thread, so contexts can be shared.
-      Context context =
-          members == all
-              ? world
-              : makeContext(members,
-                            std::to_string(c) + "." + std::to_string(g) + "/",
-                            control);
-      if (context)
-        contexts[c] = context;
+      std::string name = std::to_string(c) + "." + std::to_string(g) + "/";
+      // A lane runs everything in order, so its communicators can share
+      // contexts.
+      others.channel.add(
+          c, members == all ? world : makeContext(members, name, control));
+      if (sizes.small.count(c) && sizes.large.count(c))
+        small.channel.add(c, makeContext(members, "small/" + name, control));
     }
-  thread = std::thread([this] { work(); });
+  for (Lane *lane : {&small, &others})
+    lane->thread = std::thread([this, lane] { work(*lane); });
+}
+
+Lane &GlooCollectives::laneOf(const Collective &collective) {
+  int64_t bytes = 0;
+  for (const CollectiveRange &range : collective.ranges)
+    bytes += std::max(range.inputBytes, range.outputBytes);
+  return bytes <= smallBytes && small.channel.has(collective.communicator)
+             ? small
+             : others;
 }
 
 void GlooCollectives::start(Collective collective) {
+  Lane &lane = laneOf(collective);
+  bool wakes = !collective.awaitedNext;
   {
     std::lock_guard<std::mutex> lock(mutex);
-    unfinished.insert(collective.id);
-    queue.push_back(std::move(collective));
+    unfinished.insert({collective.id, &lane});
+    lane.queue.push_back(std::move(collective));
   }
-  changed.notify_all();
+  if (wakes)
+    lane.queued.notify_one();
 }
 
 /// A thread that has nothing else to do than to wait runs what is queued
 /// itself: that saves two switches between threads when nothing overlaps.
 Status GlooCollectives::wait(uint32_t id) {
   std::unique_lock<std::mutex> lock(mutex);
-  while (unfinished.count(id) && failure.ok()) {
-    if (!busy && !queue.empty())
-      performFirst(lock);
+  for (;;) {
+    auto found = unfinished.find(id);
+    if (found == unfinished.end() || !failure.ok())
+      return failure;
+    Lane &lane = *found->second;
+    if (!lane.busy && !lane.queue.empty())
+      performFirst(lane, lock);
     else
-      changed.wait(lock);
+      lane.finished.wait(lock);
   }
-  return failure;
 }
 
 Status GlooCollectives::broadcast(void *data, int64_t bytes, int root) {
@@ -201,6 +221,7 @@ Status GlooCollectives::broadcast(void *data, int64_t bytes, int root) {
   collective.dtype = artifact::DType::U8;
   collective.root = uint32_t(root);
   collective.ranges = {{data, data, bytes, bytes}};
+  collective.awaitedNext = true;
   start(std::move(collective));
   return wait(runtimeId);
 }
@@ -210,119 +231,50 @@ Status GlooCollectives::barrier() {
   collective.id = runtimeId;
   collective.kind = artifact::CollectiveKind::Barrier;
   collective.communicator = worldIndex;
+  collective.awaitedNext = true;
   start(std::move(collective));
   return wait(runtimeId);
 }
 
-void GlooCollectives::work() {
+void GlooCollectives::work(Lane &lane) {
   std::unique_lock<std::mutex> lock(mutex);
   for (;;) {
-    changed.wait(lock, [&] {
-      return closing || !failure.ok() || (!queue.empty() && !busy);
+    lane.queued.wait(lock, [&] {
+      return closing || !failure.ok() || (!lane.queue.empty() && !lane.busy);
     });
     if (closing || !failure.ok())
       return;
-    performFirst(lock);
+    performFirst(lane, lock);
   }
 }
 
 /// Runs the first collective of the queue, without the lock. One at a time, so
 /// their order is that of the starts.
-void GlooCollectives::performFirst(std::unique_lock<std::mutex> &lock) {
-  busy = true;
-  Collective collective = std::move(queue.front());
-  queue.pop_front();
+void GlooCollectives::performFirst(Lane &lane,
+                                   std::unique_lock<std::mutex> &lock) {
+  lane.busy = true;
+  Collective collective = std::move(lane.queue.front());
+  lane.queue.pop_front();
   lock.unlock();
   Status status;
   try {
-    perform(collective);
+    lane.channel.perform(collective);
   } catch (const std::exception &error) {
     status = rankLost("collective '" + collective.name +
                       "' failed: " + error.what());
   }
   lock.lock();
-  busy = false;
-  if (!status.ok() && failure.ok())
-    failure = std::move(status);
+  lane.busy = false;
   unfinished.erase(unfinished.find(collective.id));
-  changed.notify_all();
-}
-
-void GlooCollectives::perform(const Collective &collective) {
-  auto found = contexts.find(collective.communicator);
-  if (found == contexts.end())
-    return; // not a member
-  if (collective.kind == artifact::CollectiveKind::Barrier) {
-    gloo::BarrierOptions options(found->second);
-    gloo::barrier(options);
+  lane.finished.notify_all();
+  if (!lane.queue.empty())
+    lane.queued.notify_one();
+  if (status.ok() || !failure.ok())
     return;
-  }
-  for (const CollectiveRange &range : collective.ranges)
-    performRange(collective, range, found->second);
-}
-
-void GlooCollectives::allReduce(const Collective &c, const void *input,
-                                void *output, int64_t bytes,
-                                const Context &context) {
-  ReduceFunction function = reduceFunction(c.dtype, c.reduction);
-  if (!function)
-    throw gloo::InvalidOperationException(
-        "elements of type " + nameOf(c.dtype) + " cannot be reduced");
-  int64_t size = sizeOf(c.dtype);
-  withElement(size, [&](auto element) {
-    using T = decltype(element);
-    gloo::AllreduceOptions options(context);
-    options.setInput(static_cast<T *>(const_cast<void *>(input)),
-                     size_t(bytes / size));
-    options.setOutput(static_cast<T *>(output), size_t(bytes / size));
-    // Fewer, larger messages: measured faster on a busy machine up to here.
-    bool powerOfTwo = (context->size & (context->size - 1)) == 0;
-    if (powerOfTwo && bytes <= cubeBytes)
-      options.setAlgorithm(gloo::AllreduceOptions::Algorithm::BCUBE);
-    options.setReduceFunction(function);
-    gloo::allreduce(options);
-  });
-}
-
-void GlooCollectives::performRange(const Collective &c,
-                                   const CollectiveRange &range,
-                                   const Context &context) {
-  using Kind = artifact::CollectiveKind;
-  if (!range.inputBytes)
-    return;
-  if (context->size == 1) {
-    if (range.output != range.input)
-      std::memcpy(range.output, range.input, size_t(range.inputBytes));
-    return;
-  }
-  auto *input = static_cast<uint8_t *>(const_cast<void *>(range.input));
-  auto *output = static_cast<uint8_t *>(range.output);
-  switch (c.kind) {
-  case Kind::AllReduce:
-    return allReduce(c, input, output, range.inputBytes, context);
-  case Kind::AllGather: {
-    gloo::AllgatherOptions options(context);
-    options.setInput(input, size_t(range.inputBytes));
-    options.setOutput(output, size_t(range.outputBytes));
-    return gloo::allgather(options);
-  }
-  case Kind::ReduceScatter: {
-    scratch.resize(size_t(range.inputBytes));
-    allReduce(c, input, scratch.data(), range.inputBytes, context);
-    std::memcpy(output, scratch.data() + context->rank * range.outputBytes,
-                size_t(range.outputBytes));
-    return;
-  }
-  case Kind::Broadcast: {
-    gloo::BroadcastOptions options(context);
-    if (context->rank == int(c.root))
-      options.setInput(input, size_t(range.inputBytes));
-    options.setOutput(output, size_t(range.outputBytes));
-    options.setRoot(int(c.root));
-    return gloo::broadcast(options);
-  }
-  case Kind::Barrier:
-    return;
+  failure = std::move(status);
+  for (Lane *each : {&small, &others}) {
+    each->queued.notify_all();
+    each->finished.notify_all();
   }
 }
 

@@ -51,6 +51,9 @@ Status HostExecutor::resolve(const Instructions &from,
     } else if (const auto *start = source.AsCollectiveStart()) {
       resolveCollective(*start, operation);
     } else if (const auto *wait = source.AsCollectiveWait()) {
+      if (to.size() > 1 && to[to.size() - 2].kind == Operation::Kind::Start &&
+          to[to.size() - 2].collective.id == wait->id)
+        to[to.size() - 2].collective.awaitedNext = true;
       operation.kind = Operation::Kind::Wait;
       operation.collective.id = wait->id;
       operation.collective.name = collectiveNames[wait->id];
