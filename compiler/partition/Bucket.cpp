@@ -5,6 +5,10 @@
 // behind nothing. For a fixed order the best cut is found exactly
 // (communication.md: "Gradient buckets").
 //
+// Sums that the computation goes on from (batch norm's, the count of labels)
+// share no message with values that only the update reads: the step would stand
+// still until all those bytes are there.
+//
 //===----------------------------------------------------------------------===//
 #include "compiler/partition/Passes.h"
 #include "mlir/IR/Remarks.h"
@@ -34,7 +38,8 @@ struct Member {
 };
 
 /// What must agree between the members of a bucket.
-using Key = std::tuple<Attribute, Attribute, uint32_t, Type>;
+/// Mesh, axes, kind, element type, whether another collective waits for it.
+using Key = std::tuple<Attribute, Attribute, uint32_t, Type, uint32_t>;
 
 } // namespace
 
@@ -59,6 +64,19 @@ static double getSeconds(Operation &op, const NodeType &device) {
   return std::max(device.flops > 0 ? flops / device.flops : 0,
                   device.memoryBandwidth > 0 ? bytes / device.memoryBandwidth
                                              : 0);
+}
+
+/// The operations of the block on which a later collective depends.
+static DenseSet<Operation *> findForerunners(Block &block) {
+  DenseSet<Operation *> forerunners;
+  for (Operation &op : llvm::reverse(block))
+    if (llvm::any_of(op.getUsers(), [&](Operation *user) {
+          Operation *reader = block.findAncestorOpInBlock(*user);
+          return isa<dist::CollectiveOpInterface>(reader) ||
+                 forerunners.contains(reader);
+        }))
+      forerunners.insert(&op);
+  return forerunners;
 }
 
 /// The share of a rank's computing that a collective takes while it is under
@@ -200,6 +218,7 @@ struct Bucket : partition::impl::BucketPassBase<Bucket> {
     llvm::MapVector<Key, SmallVector<Member>> classes;
     DenseMap<Operation *, int64_t> position;
     SmallVector<double> seconds = {0};
+    DenseSet<Operation *> forerunners = findForerunners(block);
     for (Operation &op : block) {
       position[&op] = seconds.size();
       seconds.push_back(seconds.back() + getSeconds(op, cluster.typeOf(0)));
@@ -214,7 +233,8 @@ struct Bucket : partition::impl::BucketPassBase<Bucket> {
       Type type = op.getInputs()[0].getType();
       Key key = {op.getMeshAttr(), op.getAxesAttr(),
                  static_cast<uint32_t>(op.getKind()),
-                 getElementTypeOrSelf(type)};
+                 getElementTypeOrSelf(type),
+                 uint32_t(forerunners.contains(op))};
       classes[key].push_back({op, position[op], firstUse,
                               seconds[position[op] - 1], getBytes(type)});
     }

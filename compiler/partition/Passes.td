@@ -52,6 +52,7 @@ def BucketPass : Partition_Pass<"bucket"> {
 
     finds the buckets that finish first, where r_j is the time at which value j is ready, S the prefix sums of bytes, and T the
     topology's time of an all-reduce. Added is the computing that messages take away while they run: all of it on a CPU, 15 % on a GPU. The last buckets are small, since nothing hides them; those before are as large as is hidden anyway.
+    Values that a later collective depends on, and so the computation waits for, share no message with values that only the update reads.
 
     Example: test/partition/bucket.mlir.
   }];

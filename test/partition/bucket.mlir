@@ -50,3 +50,20 @@ func.func @large(%a: tensor<1024x1024xf32>, %b: tensor<1024x1024xf32>) -> (tenso
   %2 = dist.all_reduce sum %1 on @mesh ["data"] : tensor<1024x1024xf32>
   return %0, %2 : tensor<1024x1024xf32>, tensor<1024x1024xf32>
 }
+
+// -----
+
+dist.mesh @mesh ["data" = 2]
+
+// What the computation goes on from does not wait for what only the update reads, however small.
+// CHECK-LABEL: @chain
+// CHECK: dist.all_reduce sum %arg1 on @mesh ["data"] : tensor<4xf32>
+// CHECK: train.negate
+// CHECK: dist.all_reduce sum %arg0, %{{.*}} on @mesh ["data"] : tensor<8xf32>, tensor<4xf32>
+func.func @chain(%gradient: tensor<8xf32>, %sum: tensor<4xf32>) -> (tensor<8xf32>, tensor<4xf32>) {
+  %0 = dist.all_reduce sum %gradient on @mesh ["data"] : tensor<8xf32>
+  %1 = dist.all_reduce sum %sum on @mesh ["data"] : tensor<4xf32>
+  %2 = train.negate %1 : tensor<4xf32>
+  %3 = dist.all_reduce sum %2 on @mesh ["data"] : tensor<4xf32>
+  return %0, %3 : tensor<8xf32>, tensor<4xf32>
+}
