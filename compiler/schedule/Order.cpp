@@ -1,9 +1,9 @@
 //===- Order.cpp - In which order a block runs ----------------------------===//
 //
-// Forward list scheduling of one compute stream and one stream per kind of
-// network, by times that need only be roughly right: they decide whether a
-// collective's consumer should let other work go first. Two policies are tried
-// and the one with the lower peak of memory is taken.
+// Forward list scheduling of one compute stream and two of the network, by
+// times that need only be roughly right: they decide whether a collective's
+// consumer should let other work go first. Two policies are tried and the one
+// with the lower peak of memory is taken.
 //
 //===----------------------------------------------------------------------===//
 #include "compiler/schedule/Order.h"
@@ -16,9 +16,13 @@ using namespace lockstep;
 using namespace lockstep::schedule;
 
 /// A processor core's and a network's speed: flops and bytes per second, and
-/// what starting something costs.
+/// what starting something costs. The network's is that of ranks whose cores
+/// compute at the same time: to wait for less is better than for more.
 static constexpr double kFlops = 1e11, kMemory = 1e10, kLaunch = 2e-6,
-                        kNetwork = 2e9, kLatency = 3e-5;
+                        kNetwork = 5e8, kLatency = 3e-5;
+/// Messages up to this size do not stand behind larger ones
+/// (runtime/comm/gloo_collectives.h).
+static constexpr double kSmallMessage = 65536;
 /// Calls of a loop kernel are joined into one launch where all results of one
 /// are at most so large.
 static constexpr int64_t kSmallResult = 1 << 16;
@@ -110,7 +114,7 @@ struct Task {
   llvm::SetVector<Value> reads;
   SmallVector<size_t> predecessors, successors;
   double seconds = 0;
-  bool isCollective = false;
+  bool isCollective = false, isSmall = false;
 };
 
 /// An order and when its tasks would start.
@@ -184,6 +188,7 @@ BlockOrder::BlockOrder(Block &block, ArrayRef<Replacement> replacements,
         bytes += static_cast<double>(
             plan::getTensorBytes(cast<RankedTensorType>(type)));
       task.seconds = kLatency + bytes / kNetwork;
+      task.isSmall = bytes <= kSmallMessage;
     }
     for (Value value : task.reads) {
       ++readerCounts[value];
@@ -311,7 +316,7 @@ Order BlockOrder::listSchedule(bool freeMemoryFirst) const {
   SmallVector<size_t> missing;
   llvm::DenseMap<Value, int64_t> readers = readerCounts;
   llvm::DenseMap<Value, SmallVector<size_t, 4>> readersOf;
-  double now = 0, network = 0;
+  double now = 0, networks[2] = {0, 0};
   ReadyTasks ready;
   auto grows = [&](size_t number) {
     return freeMemoryFirst && getGrowth(number, readers) > 0;
@@ -335,6 +340,7 @@ Order BlockOrder::listSchedule(bool freeMemoryFirst) const {
     order.tasks.push_back(number);
     double finished;
     if (task.isCollective) {
+      double &network = networks[task.isSmall];
       order.start[number] = std::max({now, network, order.available[number]});
       network = finished = order.start[number] + task.seconds;
     } else {
