@@ -2,7 +2,6 @@
 #include "compiler/fuse/Collectives.h"
 #include "compiler/fuse/Passes.h"
 #include "dialects/plan/AttentionForm.h"
-#include "dialects/plan/StridedView.h"
 #include "dialects/train/DecompositionUtils.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -66,50 +65,6 @@ static void moveToLast(Operation *op, int64_t dimension, bool dropsDimension) {
   op->erase();
 }
 
-/// True where the library can compute the product from whole operands: the
-/// contracted dimensions of each have one common stride.
-static bool isFoldable(train::DotGeneralOp dot) {
-  return plan::foldContraction(dot, plan::getContiguousView(dot.getLhs()),
-                               plan::getContiguousView(dot.getRhs()),
-                               plan::getContiguousView(dot.getResult()))
-      .has_value();
-}
-
-/// Turns an operand so that its dimensions are batching, free, contracted ones,
-/// in the pairing's order.
-static Value turnOperand(train::TensorBuilder &b, Value operand,
-                         ArrayRef<int64_t> batch, ArrayRef<int64_t> free,
-                         ArrayRef<int64_t> contract) {
-  SmallVector<int64_t> permutation(batch);
-  llvm::append_range(permutation, free);
-  llvm::append_range(permutation, contract);
-  return b.transpose(operand, permutation);
-}
-
-/// A product whose contracted dimensions are scattered gets operands that have
-/// them last, side by side.
-static void gatherContracted(train::DotGeneralOp dot) {
-  OpBuilder builder(dot);
-  train::TensorBuilder b(builder, dot.getLoc());
-  Value lhs = turnOperand(b, dot.getLhs(), dot.getLhsBatch(), dot.getLhsFree(),
-                          dot.getLhsContract());
-  Value rhs = turnOperand(b, dot.getRhs(), dot.getRhsBatch(), dot.getRhsFree(),
-                          dot.getRhsContract());
-  int64_t batch = dot.getLhsBatch().size(),
-          contracted = dot.getLhsContract().size();
-  auto range = [](int64_t from, int64_t to) {
-    return llvm::to_vector(llvm::seq<int64_t>(from, to));
-  };
-  int64_t lhsRank = train::getTensorType(lhs).getRank(),
-          rhsRank = train::getTensorType(rhs).getRank();
-  Value product = train::DotGeneralOp::create(
-      builder, dot.getLoc(), lhs, rhs, range(0, batch), range(0, batch),
-      range(lhsRank - contracted, lhsRank),
-      range(rhsRank - contracted, rhsRank));
-  dot.getResult().replaceAllUsesWith(product);
-  dot.erase();
-}
-
 /// What the composite was made of may itself be composite or in need of a turn,
 /// so the walk repeats until nothing changes.
 static bool decomposeOnce(ModuleOp module, fuse::AttentionKernels attention) {
@@ -122,8 +77,6 @@ static bool decomposeOnce(ModuleOp module, fuse::AttentionKernels attention) {
                   return static_cast<int64_t>(op.getDimension()) !=
                          train::getTensorType(op.getOperand()).getRank() - 1;
                 })
-            .Case<train::DotGeneralOp>(
-                [](auto dot) { return !isFoldable(dot); })
             .Default([](auto) { return false; });
     if (turns || isa<train::StopGradientOp>(op) || fuse::needsLeadingForm(op) ||
         (isa<train::DecomposableOpInterface>(op) && !staysWhole(op, attention)))
@@ -137,7 +90,6 @@ static bool decomposeOnce(ModuleOp module, fuse::AttentionKernels attention) {
         .Case<train::ArgReduceOp>([](auto op) {
           moveToLast(op, op.getDimension(), /*dropsDimension=*/true);
         })
-        .Case<train::DotGeneralOp>([](auto op) { gatherContracted(op); })
         .Case<dist::LocalSliceOp, dist::AllToAllOp, dist::AllGatherOp,
               dist::ReduceScatterOp>(
             [](auto op) { fuse::rewriteToLeadingForm(op); })
