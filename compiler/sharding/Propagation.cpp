@@ -277,6 +277,9 @@ void Propagation::annotate() {
 LogicalResult sharding::propagate(func::FuncOp function, MeshOp mesh,
                                   bool temporal) {
   batchGathers(function);
+  // One rank has everything whole, and nothing to note.
+  if (!temporal && mesh.getNumRanks() == 1)
+    return success();
   return Propagation(function, mesh, temporal).run();
 }
 
