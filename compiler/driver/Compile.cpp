@@ -273,7 +273,7 @@ Status Compilation::dump(Phase phase) const {
 
 /// What computing again saved, if anything is.
 static void printRecompute(const schedule::ScheduleSummary &summary) {
-  if (!summary.recomputedCalls)
+  if (!summary.recomputedCalls && !summary.recomputedResults)
     return;
   llvm::outs() << "recomputed: " << summary.recomputedCalls << " kernel calls, "
                << llvm::format("%.1f",

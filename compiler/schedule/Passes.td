@@ -10,9 +10,10 @@ def ScheduleRecomputePass : Pass<"lockstep-schedule-recompute", "::mlir::ModuleO
     A value that is alive where a function needs most memory, and is read on both sides of it, is computed again for the later readers:
     by the part of its kernel that leads to it from that kernel's arguments and from other results that are kept (an activation from its saved input, a
     norm from its input and statistics), or by the whole kernel (products, attention). What that reads and would be gone is computed again, too. Values are
-    chosen by bytes freed per predicted second, until the function fits, and no more of them than needed. Calls get `plan.recomputed`: schedule runs
-    them no earlier than what else their reader waits for. The function says in `plan.recompute` how many calls were added, how many bytes less it
-    needs, and the predicted seconds. Example: test/schedule/recompute.mlir.
+    chosen by bytes freed per predicted second, until the function fits, and no more of them than needed. A loop kernel that reads the same
+    tensors anyway gives the value instead of a call of its own, as far as that fits. Calls get `plan.recomputed`: schedule runs
+    them no earlier than what else their reader waits for. The function says in `plan.recompute` how many calls were added, how many values other
+    kernels give, how many bytes less it needs, and the predicted seconds. Example: test/schedule/recompute.mlir.
   }];
   let dependentDialects = ["::lockstep::plan::PlanDialect", "::lockstep::train::TrainDialect"];
   let options = [Option<"memoryLimit", "memory-limit", "int64_t", "0", "Bytes of the arena per rank; 0: no limit">,

@@ -167,7 +167,6 @@ static bool isRepeatable(plan::KernelKind kind) {
   }
 }
 
-/// The kernel as a loop kernel of its own, once for all equal ones.
 plan::KernelOp RecipeBook::insert(plan::KernelOp kernel, StringRef from) {
   for (auto known : module.getOps<plan::KernelOp>())
     if (known.getKind() == kernel.getKind() &&

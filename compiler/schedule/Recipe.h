@@ -51,6 +51,11 @@ public:
   std::optional<Recipe> find(mlir::OpResult value,
                              const llvm::SmallBitVector &kept);
 
+  /// The kernel as one of the module, named after `from`; an equal one that is
+  /// there already takes its place.
+  plan::KernelOp insert(plan::KernelOp kernel, llvm::StringRef from);
+  double estimateSeconds(plan::KernelOp kernel) const;
+
   /// Erases the kernels of recipes that nothing calls.
   void eraseUnused();
 
@@ -65,9 +70,6 @@ private:
 
   std::optional<Part> makePart(plan::KernelOp kernel, unsigned result,
                                const llvm::SmallBitVector &kept);
-  plan::KernelOp insert(plan::KernelOp kernel, llvm::StringRef from);
-  double estimateSeconds(plan::KernelOp kernel) const;
-
   mlir::ModuleOp module;
   Rates rates;
   std::map<std::tuple<mlir::Operation *, unsigned, std::vector<unsigned>>,

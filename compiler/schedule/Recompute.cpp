@@ -96,6 +96,7 @@ private:
   Readers getReadersAround(Value value, const Trial &trial) const;
   void takeBack(size_t count);
   LogicalResult dropNeedless();
+  FailureOr<Trial> carryOutMerged();
   void finish(Trial trial, int64_t before);
 
   func::FuncOp original;
@@ -308,15 +309,13 @@ LogicalResult Recomputation::dropNeedless() {
 
 void Recomputation::finish(Trial trial, int64_t before) {
   Builder builder(original.getContext());
-  trial.function->setAttr(
-      plan::kRecomputeAttr,
-      builder.getDictionaryAttr(
-          {builder.getNamedAttr("calls",
-                                builder.getI64IntegerAttr(trial.calls)),
-           builder.getNamedAttr(
-               "bytes", builder.getI64IntegerAttr(before - trial.arenaBytes)),
-           builder.getNamedAttr("seconds",
-                                builder.getF64FloatAttr(trial.seconds))}));
+  NamedAttrList said;
+  said.append("calls", builder.getI64IntegerAttr(trial.calls));
+  said.append("merged", builder.getI64IntegerAttr(trial.merged));
+  said.append("bytes", builder.getI64IntegerAttr(before - trial.arenaBytes));
+  said.append("seconds", builder.getF64FloatAttr(trial.seconds));
+  trial.function->setAttr(plan::kRecomputeAttr,
+                          said.getDictionary(builder.getContext()));
   for (const auto &[value, choice] : choices)
     remark::passed(value.getLoc(),
                    remark::RemarkOpts::name("recompute").category("schedule"))
@@ -369,6 +368,29 @@ LogicalResult Recomputation::choose(int64_t goal) {
   return success();
 }
 
+/// All picks, and as much of them in kernels that run anyway as fits: that
+/// saves reading, but moves other work.
+FailureOr<Trial> Recomputation::carryOutMerged() {
+  FailureOr<Trial> plain = carryOut(picks.size());
+  if (failed(plain) || plain->arenaBytes > limit)
+    return plain;
+  auto calls = static_cast<size_t>(plain->calls);
+  for (size_t quarter = 0; quarter < 4; ++quarter) {
+    FailureOr<Trial> merged =
+        schedule::carryOut(choices, original, all, book, calls * quarter / 4);
+    if (failed(merged))
+      return failure();
+    bool isBetter =
+        merged->arenaBytes <= limit && merged->seconds < plain->seconds;
+    if (isBetter)
+      std::swap(*plain, *merged);
+    merged->function.erase();
+    if (isBetter)
+      break;
+  }
+  return plain;
+}
+
 LogicalResult Recomputation::run() {
   FailureOr<Trial> trial = carryOut(0);
   if (failed(trial))
@@ -402,7 +424,7 @@ LogicalResult Recomputation::run() {
     return success();
   if (reached <= limit && failed(dropNeedless()))
     return failure();
-  trial = carryOut(picks.size());
+  trial = carryOutMerged();
   if (failed(trial))
     return failure();
   finish(std::move(*trial), before);

@@ -55,6 +55,8 @@ schedule::ScheduleSummary schedule::summarize(ModuleOp module,
     if (auto recompute =
             program->getAttrOfType<DictionaryAttr>(plan::kRecomputeAttr)) {
       summary.recomputedCalls = recompute.getAs<IntegerAttr>("calls").getInt();
+      if (auto merged = recompute.getAs<IntegerAttr>("merged"))
+        summary.recomputedResults = merged.getInt();
       summary.recomputedBytes = recompute.getAs<IntegerAttr>("bytes").getInt();
       summary.recomputedSeconds =
           recompute.getAs<FloatAttr>("seconds").getValueAsDouble();

@@ -18,9 +18,10 @@ struct ScheduleSummary {
   /// most that is alive at once.
   int64_t arenaBytes = 0, persistentBytes = 0, aliveBytes = 0;
   double flops = 0, bytes = 0;
-  /// What is computed again to fit the memory limit: kernel calls, bytes that
-  /// the arena is smaller for it, seconds that they are predicted to take.
-  int64_t recomputedCalls = 0, recomputedBytes = 0;
+  /// What is computed again to fit the memory limit: kernel calls, and values
+  /// that kernels give besides their own, bytes that the arena is smaller for
+  /// it, seconds that they are predicted to take.
+  int64_t recomputedCalls = 0, recomputedResults = 0, recomputedBytes = 0;
   double recomputedSeconds = 0;
 };
 

@@ -1,5 +1,5 @@
 //===- Trial.cpp - A function with values computed again ------------------===//
-#include "compiler/schedule/Trial.h"
+#include "compiler/schedule/MergeParts.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -92,11 +92,14 @@ private:
 FailureOr<Trial> schedule::carryOut(const Choices &choices,
                                     func::FuncOp original,
                                     ArrayRef<func::FuncOp> all,
-                                    RecipeBook &book) {
+                                    RecipeBook &book,
+                                    std::optional<size_t> spared) {
   Trial trial;
   OpBuilder builder(original);
   trial.function = cast<func::FuncOp>(builder.clone(*original, trial.mapping));
   Rewriter(choices, trial, book).run();
+  if (spared)
+    mergeParts(trial, book, *spared);
   for (func::FuncOp function : all)
     if (failed(trial.shared->add(function == original ? trial.function
                                                       : function)))

@@ -32,14 +32,19 @@ struct Trial {
   /// Of the calls that compute something again.
   int64_t calls = 0;
   double seconds = 0;
+  /// Values that kernels give besides their own (MergeParts.h).
+  int64_t merged = 0;
 };
 
 /// A trial beside `original`, one of the functions `all` of a module; the
-/// caller erases its function.
+/// caller erases its function. With `spared`, values are given by kernels that
+/// run anyway, but for those of the first so many calls (MergeParts.h); the
+/// mapping is then of no use.
 mlir::FailureOr<Trial> carryOut(const Choices &choices,
                                 mlir::func::FuncOp original,
                                 llvm::ArrayRef<mlir::func::FuncOp> all,
-                                RecipeBook &book);
+                                RecipeBook &book,
+                                std::optional<size_t> spared = {});
 
 } // namespace lockstep::schedule
 
