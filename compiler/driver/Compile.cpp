@@ -275,7 +275,9 @@ Status Compilation::dump(Phase phase) const {
 static void printRecompute(const schedule::ScheduleSummary &summary) {
   if (!summary.recomputedCalls && !summary.recomputedResults)
     return;
-  llvm::outs() << "recomputed: " << summary.recomputedCalls << " kernel calls, "
+  llvm::outs() << "recomputed: " << summary.recomputedCalls
+               << " kernel calls and " << summary.recomputedResults
+               << " results of kernels that run anyway, "
                << llvm::format("%.1f",
                                double(summary.recomputedBytes) / 1048576.0)
                << " MiB less at the peak, predicted to take "
