@@ -152,8 +152,9 @@ static FailureOr<json::Object> describe(const emit::GeneratedKernel &generated,
                      {"segmented", shape.segmented},
                      {"arguments", int64_t(kernel.getArgumentTypes().size())}};
   json::Array segments, over;
+  const int64_t one = 1;
   for (int64_t elements :
-       shape.segmented ? ArrayRef<int64_t>(kSegments) : ArrayRef<int64_t>(1)) {
+       shape.segmented ? ArrayRef<int64_t>(kSegments) : ArrayRef(one)) {
     FailureOr<json::Array> operands =
         describeSegment(kernel, module, data, elements);
     if (failed(operands))

@@ -88,13 +88,16 @@ static Schedule schedule(const std::vector<double> &costs, int each,
   for (double wave : {2.0, 2.5, 3.0, 4.0}) {
     int groups = std::max(1, int(std::lround(count / (wave * blocks))));
     groups = std::min(groups, heads);
-    std::vector<int> sorted(order);
+    std::vector<int> sorted(order), place(order.size());
+    for (size_t i = 0; i < order.size(); ++i)
+      place[order[i]] = int(i);
     for (int group = 0; group < groups; ++group) {
       auto at = [&](int g) {
         return sorted.begin() + int64_t(heads) * g / groups * each;
       };
-      std::stable_sort(at(group), at(group + 1),
-                       [&](int a, int b) { return costs[a] > costs[b]; });
+      std::sort(at(group), at(group + 1), [&](int a, int b) {
+        return costs[a] != costs[b] ? costs[a] > costs[b] : place[a] < place[b];
+      });
     }
     Schedule result = simulate(sorted, costs, blocks);
     if (result.balance > best.balance + 0.003)
