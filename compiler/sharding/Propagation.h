@@ -19,9 +19,9 @@ namespace lockstep::sharding {
 /// copied per use.
 ///
 /// Leaves the attributes `dist.operand_shardings` and `dist.result_shardings`
-/// on every operation, for `localize`; one rank needs none. With `temporal` the mesh is that of
-/// micro batches: results may stay partial, and batch statistics are per micro
-/// batch.
+/// on every operation, for `localize`; one rank needs none. With `temporal` the
+/// mesh is that of micro batches: results may stay partial, and batch
+/// statistics are per micro batch.
 mlir::LogicalResult propagate(mlir::func::FuncOp function, MeshOp mesh,
                               bool temporal = false);
 

@@ -119,17 +119,18 @@ static StridedView getPartView(OpOperand &part) {
   int64_t dimension = concatenate.getDimension();
   for (Value before :
        concatenate.getOperands().take_front(part.getOperandNumber()))
-    view.offset += view.strides[dimension] *
-                   cast<RankedTensorType>(before.getType()).getDimSize(dimension);
-  view.shape = llvm::to_vector(
-      cast<RankedTensorType>(part.get().getType()).getShape());
+    view.offset +=
+        view.strides[dimension] *
+        cast<RankedTensorType>(before.getType()).getDimSize(dimension);
+  view.shape =
+      llvm::to_vector(cast<RankedTensorType>(part.get().getType()).getShape());
   return view;
 }
 
 /// Where the elements of the first operand of `views` lie, if those of the last
 /// result lie as `view` says.
-static std::optional<StridedView>
-invertViews(llvm::ArrayRef<Operation *> views, StridedView view) {
+static std::optional<StridedView> invertViews(llvm::ArrayRef<Operation *> views,
+                                              StridedView view) {
   for (Operation *op : llvm::reverse(views)) {
     auto shape = llvm::to_vector(
         cast<RankedTensorType>(op->getOperand(0).getType()).getShape());
