@@ -111,8 +111,9 @@ Status Compilation::checkOptions() const {
 Status Compilation::enableReport() {
   if (options.report.empty())
     return Status::success();
-  remark::RemarkCategories categories{/*all=*/".*", std::nullopt, std::nullopt,
-                                      std::nullopt, std::nullopt};
+  // `all` alone lets nothing through.
+  std::string any = ".*";
+  remark::RemarkCategories categories{any, any, any, any, any};
   if (failed(remark::enableOptimizationRemarksWithLLVMStreamer(
           context, options.report, llvm::remarks::Format::YAML,
           std::make_unique<remark::RemarkEmittingPolicyAll>(), categories)))
