@@ -356,7 +356,13 @@ Status Compilation::run() {
 }
 
 Status compile(const CompileOptions &options) {
-  return Compilation(options).run();
+  auto compilation = std::make_unique<Compilation>(options);
+  Status status = compilation->run();
+  // A process compiles once: to take the IR apart, operation by operation,
+  // would be for nothing. The report is complete when its engine ends.
+  if (options.report.empty())
+    static_cast<void>(compilation.release());
+  return status;
 }
 
 } // namespace lockstep
