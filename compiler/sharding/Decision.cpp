@@ -207,7 +207,7 @@ static bool isWidening(Operation *op) {
     return false;
   auto from = dyn_cast<FloatType>(getElementTypeOrSelf(op->getOperand(0))),
        to = dyn_cast<FloatType>(getElementTypeOrSelf(op->getResult(0)));
-  return from && to && from.getWidth() <= to.getWidth();
+  return from && to && from.getWidth() < to.getWidth();
 }
 
 /// The operation commutes with the reduction of its operands in `partial`
