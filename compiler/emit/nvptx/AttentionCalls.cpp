@@ -93,7 +93,7 @@ static attention::MaskElement getElement(const plan::AttentionForm &form) {
   llvm_unreachable("a mask of no element");
 }
 
-/// The key bias takes shared memory; a stage makes room for it.
+/// A mask takes shared memory; a stage makes room for it.
 template <typename Config>
 static void addMask(const plan::AttentionForm &form, Config &config) {
   if (!form.mask)
