@@ -79,22 +79,19 @@ static DenseSet<Operation *> findForerunners(Block &block) {
   return forerunners;
 }
 
-/// The share of a rank's computing that a collective takes while it is under
-/// way. On a CPU its thread runs on the rank's core. On a GPU its blocks hold
-/// processors for which persistent kernels (products, attention) have planned
-/// work, which waits: two H200 lose 2 of 58 ms to messages of 2.7 ms.
-static constexpr double kContention = 1;
-
 /// The latency's part of a large bucket's time.
 static constexpr double kLatencyPart = 0.1;
 
 /// Where each bucket ends, for members in the order of their readiness: C(j) =
 /// min over i < j of max(C(i), r_j) + T(S_j - S_i), plus the computing that the
-/// messages take away. Before the last bucket, to be done earlier than the next
-/// member is ready is worth nothing. Without contention this is exact; with it,
-/// each prefix keeps its best cut.
+/// messages take away, which is their time. On a CPU a message's thread runs on
+/// the rank's core. On a GPU its blocks hold processors for which persistent
+/// kernels (products, attention) have planned work, which waits: two H200 lost
+/// 2 of 58 ms to messages of 2.7 ms. Before the last bucket, to be done earlier
+/// than the next member is ready is worth nothing. Each prefix keeps its best
+/// cut, which is exact but for the computing taken away.
 static SmallVector<size_t>
-cutBuckets(ArrayRef<Member> members, int64_t maxBytes, double contention,
+cutBuckets(ArrayRef<Member> members, int64_t maxBytes,
            llvm::function_ref<double(int64_t)> getTime) {
   struct Cut {
     double finish = 0, taken = 0;
@@ -122,7 +119,7 @@ cutBuckets(ArrayRef<Member> members, int64_t maxBytes, double contention,
         break;
       double time = getTime(bytes);
       Cut cut = {std::max(best[i].finish, members[j - 1].readySeconds) + time,
-                 best[i].taken + contention * time, i};
+                 best[i].taken + time, i};
       if (getCost(cut) < getCost(best[j]))
         best[j] = cut;
     }
@@ -204,7 +201,7 @@ struct Bucket : partition::impl::BucketPassBase<Bucket> {
         return cluster.allReduceSeconds(bytes, ranks);
       };
       size_t begin = 0;
-      for (size_t end : cutBuckets(members, maxBytes, kContention, getTime)) {
+      for (size_t end : cutBuckets(members, maxBytes, getTime)) {
         joinMembers(ArrayRef(members).slice(begin, end - begin));
         begin = end;
       }
