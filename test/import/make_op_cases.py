@@ -10,16 +10,17 @@ import torch, torch.nn as nn, torch.nn.functional as F
 from safetensors.torch import save_file
 
 warnings.filterwarnings("ignore")
-CASES = {}
+CASES, DECOMPOSED = {}, set()
 torch.manual_seed(0)
 R = lambda *s: torch.randn(*s)
 U = lambda *s: torch.rand(*s) * 0.8 + 0.1
 I = lambda n, *s: torch.randint(0, n, s)
 
 
-def case(name, fn, *inputs, train=True):
+def case(name, fn, *inputs, decompose=False):
     assert name not in CASES, name
     CASES[name] = (fn, inputs)
+    if decompose: DECOMPOSED.add(name)
 
 
 def module_case(name, module, *inputs):
@@ -184,6 +185,7 @@ def indexing():
     case("scatter_reduce", lambda x, i, v: tuple(x.scatter_reduce(0, i, v, r, include_self=s) for r in ("sum", "mean", "amax", "amin") for s in (True, False)), R(5, 4), I(5, 6, 4), R(6, 4))
     case("slice_scatter", lambda x, v: (torch.slice_scatter(x, v, 1, 1, 3), torch.select_scatter(x, v[:, 0], 1, 2), torch.slice_scatter(x, v, 1, 0, 4, 2)), R(3, 4), R(3, 2))
     case("embedding", lambda w, i: (F.embedding(i, w), F.embedding(i, w, padding_idx=1), F.one_hot(i, 6)), R(6, 3), I(6, 2, 4))
+    case("embedding_by_frequency", lambda w, i: F.embedding(i, w, scale_grad_by_freq=True), R(6, 3), I(6, 2, 4))
     for mode in ["sum", "mean", "max"]:
         case("embedding_bag_" + mode, lambda w, i, o, mode=mode: F.embedding_bag(i, w, o, mode=mode), R(6, 3), I(6, 9), torch.tensor([0, 2, 5]))
     case("embedding_bag_2d", lambda w, i: F.embedding_bag(i, w), R(6, 3), I(6, 4, 3))
@@ -232,6 +234,8 @@ def recurrent():
     module_case("gru_bidirectional", nn.GRU(3, 4, bidirectional=True), R(4, 2, 3))
     module_case("rnn", nn.RNN(3, 4), R(4, 2, 3))
     module_case("rnn_relu", nn.RNN(3, 4, nonlinearity="relu"), R(4, 2, 3))
+    case("cells", lambda x, h, c, w, u, b, d: (*torch.lstm_cell(x, (h, c), w, u, b, d), torch.gru_cell(x, h, w[:12], u[:12], b[:12], d[:12]), torch.rnn_tanh_cell(x, h, w[:4], u[:4]), torch.rnn_relu_cell(x, h, w[:4], u[:4], b[:4], d[:4])),
+         R(2, 3), R(2, 4), R(2, 4), R(16, 3), R(16, 4), R(16), R(16))
     module_case("lstm_cell_proj", nn.LSTM(3, 5, proj_size=2), R(4, 2, 3))
 
 
@@ -261,6 +265,8 @@ def mutation():
             y = x * 2
         return x * y
     case("no_grad", no_grad, R(4))
+    case("no_grad_decomposed", no_grad, R(4), decompose=True)
+    case("detach_decomposed", lambda x: (x * x.detach(), x * x.softmax(0).detach()[1:3].sum()), R(4), decompose=True)
 
 
 class Wrap(nn.Module):
@@ -290,6 +296,7 @@ def main():
                 g = next(it) if x.requires_grad else None
                 if g is not None: record[f"grad.x{i}"] = g.clone().contiguous()
             program = torch.export.export(Wrap(fn), tuple(x.clone() for x in inputs), strict=False)
+            if name in DECOMPOSED: program = program.run_decompositions()
             torch.export.save(program, f"{out}/{name}.pt2")
             save_file(record, f"{out}/{name}.safetensors")
         except Exception as e:

@@ -301,12 +301,29 @@ static void lowerOneHot(OpCall &op) {
 // Embedding
 //===----------------------------------------------------------------------===//
 
+/// The same rows, whose gradients are divided by how often each is read.
+static Value scaleByFrequency(Emitter &t, Value table, Value rows, Value ids) {
+  if (!table || !rows || rankOf(ids) == 0)
+    return rows;
+  Type type = elementOf(table);
+  Value flat = t.reshape(ids, {countOf(shapeOf(ids))});
+  Value counts =
+      t.scatter(ScatterKind::Add, t.constant({shapeOf(table)[0]}, type, 0),
+                {flat}, t.constant({countOf(shapeOf(ids))}, type, 1), {0}, 0);
+  Value share = t.div(1, t.gather(counts, {ids}, {0}, 0));
+  Value still = t.stopGradient(rows);
+  return t.add(still,
+               t.mul(t.sub(rows, still), t.unsqueeze(share, rankOf(ids))));
+}
+
 static Value embedding(OpCall &op, Value table, Value ids, int64_t padding) {
+  bool scaled = op.flag("scale_grad_by_freq");
   Operation *lookup = op.t.inferred<EmbeddingOp>({table, ids}, [&](auto &p) {
     if (padding >= 0)
       p.padding_idx = op.t.integer(padding);
   });
-  return lookup ? lookup->getResult(0) : Value();
+  Value rows = lookup ? lookup->getResult(0) : Value();
+  return scaled ? scaleByFrequency(op.t, table, rows, ids) : rows;
 }
 
 static int64_t paddingIndex(OpCall &op, Value table) {

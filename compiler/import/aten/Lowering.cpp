@@ -204,6 +204,35 @@ bool Lowering::lowerNode(Scope &scope, const pt2::Node &node) {
   return !emit.failed();
 }
 
+/// run_decompositions() turns detach() into an alias and puts what was inside
+/// no_grad beside the rest. What a node came from stays in its metadata.
+static bool lostGradientBoundary(const pt2::Node &node) {
+  StringRef origin(node.metadata.torchFn);
+  return origin.contains("wrap_with_set_grad_enabled") ||
+         (StringRef(node.target).starts_with("torch.ops.aten.alias.") &&
+          origin.ends_with(".detach"));
+}
+
+void Lowering::stopGradients(Scope &scope, const pt2::Node &node) {
+  auto stop = [&](std::string_view name) {
+    auto found = scope.tensors.find(name);
+    if (found == scope.tensors.end())
+      return;
+    Value value = found->second.read(emit);
+    if (!value || !isFloat(value))
+      return;
+    TensorRef ref = TensorRef::fresh(emit.stopGradient(value));
+    ref.levels = found->second.levels;
+    found->second = std::move(ref);
+  };
+  for (const pt2::Argument &output : node.outputs) {
+    stop(output.tensorName());
+    if (auto *list = output.getIf<std::vector<pt2::TensorArgument>>())
+      for (const pt2::TensorArgument &tensor : *list)
+        stop(tensor.name);
+  }
+}
+
 static void collectUsed(const pt2::Argument &argument,
                         std::unordered_set<std::string_view> &used) {
   if (std::string_view name = argument.tensorName(); !name.empty())
@@ -223,8 +252,11 @@ std::optional<std::string> Lowering::run(Scope &scope) {
   for (const pt2::Argument &output : scope.graph->outputs)
     collectUsed(output, scope.used);
   for (const pt2::Node &node : scope.graph->nodes) {
-    if (lowerNode(scope, node))
+    if (lowerNode(scope, node)) {
+      if (lostGradientBoundary(node))
+        stopGradients(scope, node);
       continue;
+    }
     std::string message = emit.takeError();
     // A subgraph's error names its own node already.
     if (StringRef(message).starts_with("node '"))

@@ -120,6 +120,8 @@ public:
   mlir::Location location(const pt2::Node &node);
 
 private:
+  /// The results of `node` carry no gradient.
+  void stopGradients(Scope &scope, const pt2::Node &node);
   bool lowerNode(Scope &scope, const pt2::Node &node);
   int64_t dropoutId = 0;
 };

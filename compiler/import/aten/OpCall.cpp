@@ -10,18 +10,12 @@ namespace lockstep::aten {
 
 /// Arguments that say where and how a tensor lies, not what it holds.
 static constexpr std::string_view placement[] = {
-    "device",        "layout",
-    "pin_memory",    "memory_format",
-    "non_blocking",  "copy",
-    "cudnn_enable",  "cudnn_enabled",
-    "generator",     "cudnn_enabled",
-    "requires_grad", "out",
-    "sparse",        "scale_grad_by_freq",
-    "implicit",      "benchmark",
-    "deterministic", "allow_tf32",
-    "stable",        "sorted",
-    "is_coalesced",  "unsafe",
-    "enable"};
+    "device",       "layout",        "pin_memory",    "memory_format",
+    "non_blocking", "copy",          "cudnn_enable",  "cudnn_enabled",
+    "generator",    "cudnn_enabled", "requires_grad", "out",
+    "sparse",       "implicit",      "benchmark",     "deterministic",
+    "allow_tf32",   "stable",        "sorted",        "is_coalesced",
+    "unsafe",       "enable"};
 
 OpCall::OpCall(Lowering &lowering, Scope &scope, const pt2::Node &node,
                bool alignsLevels)

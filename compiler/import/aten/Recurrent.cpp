@@ -164,7 +164,34 @@ static void lowerRecurrent(OpCall &op) {
   op.results(results);
 }
 
+/// One step: lstm_cell, gru_cell, rnn_tanh_cell, rnn_relu_cell.
+static void lowerCell(OpCall &op) {
+  Cell cell = op.base == "lstm_cell"       ? Cell::Lstm
+              : op.base == "gru_cell"      ? Cell::Gru
+              : op.base == "rnn_tanh_cell" ? Cell::Tanh
+                                           : Cell::Relu;
+  Value x = op.tensor("input");
+  SmallVector<Value> initial = cell == Cell::Lstm
+                                   ? op.tensors("hx")
+                                   : SmallVector<Value>{op.tensor("hx")};
+  Weights w{op.tensor("w_ih"), op.tensor("w_hh"), op.optionalTensor("b_ih"),
+            op.optionalTensor("b_hh"), Value()};
+  if (op.bad())
+    return;
+  if (initial.size() != (cell == Cell::Lstm ? 2u : 1u) || rankOf(x) != 2 ||
+      rankOf(w.hidden) != 2)
+    return op.unsupported("this form of recurrent cell");
+  State state{initial[0], initial.size() > 1 ? initial[1] : Value()};
+  state = step(op.t, cell, affine(op.t, x, w.input, w.inputBias), state, w,
+               shapeOf(w.hidden)[1]);
+  op.result(0, state.h);
+  if (state.c)
+    op.result(1, state.c);
+}
+
 void addRecurrent(OperatorTable &table) {
+  table.add({"lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"},
+            lowerCell);
   table.add({"lstm", "gru", "rnn_tanh", "rnn_relu"}, lowerRecurrent);
 }
 
