@@ -51,6 +51,7 @@ def pointwise():
     case("addc", lambda x, y, z: (torch.addcmul(x, y, z, value=2), torch.addcdiv(x, y, z, value=-1), torch.lerp(x, y, 0.3), torch.lerp(x, y, z)), R(4), R(4), U(4))
     case("clamp", lambda x, y: (x.clamp(-0.5, 0.5), x.clamp(min=0), x.clamp(max=0.2), torch.clamp(x, min=y), torch.clip(x, -1, 1), x.clamp_min(0.1)), R(20), R(20))
     case("where", lambda c, x, y: (torch.where(c, x, y), torch.where(c, x, 1.0), torch.where(c, 0.0, y), x.masked_fill(c, -2.0), x.masked_fill(~c, torch.tensor(3.0))), I(2, 3, 4).bool(), R(3, 4), R(4))
+    case("gamma", lambda x: (torch.lgamma(x), torch.digamma(x)), torch.tensor([0.01, 0.3, 0.7, 1.0, 1.5, 2.0, 3.3, 12.0, 90.0, -0.3, -1.7, -5.2]))
     case("xlogy", lambda x, y: torch.xlogy(x, y), U(4), U(4))
     case("special", lambda x: (torch.special.expit(x), torch.special.erf(x), torch.special.log1p(x.abs())), R(4))
     case("heaviside", lambda x, y: torch.heaviside(x.detach(), y.detach()), R(5), R(5))
@@ -92,6 +93,7 @@ def views():
     case("pixel_shuffle", lambda x, y: (F.pixel_shuffle(x, 2), F.pixel_unshuffle(y, 2), F.channel_shuffle(x, 4)), R(1, 8, 3, 2), R(1, 2, 4, 6))
     case("im2col", lambda x: F.unfold(x, 3, padding=1, stride=2), R(2, 3, 6, 7))
     case("col2im", lambda x: F.fold(x, (6, 7), 3, padding=1, stride=2), R(2, 27, 12))
+    case("diag", lambda x, y: (torch.diag(x), torch.diag(x, 2), torch.diag(x, -1), torch.diag(y), torch.diag(y, 1), torch.diag(y, -2), torch.diag_embed(y), torch.diag_embed(y, 1, 0, 2), torch.diag_embed(y, -2, 1, 0), torch.diagflat(x)), R(4), R(3, 5))
     case("meshgrid", lambda x, y: (*torch.meshgrid(x, y, indexing="ij"), *torch.meshgrid(x, y, indexing="xy"), *torch.broadcast_tensors(x[:, None], y)), R(3), R(4))
     case("diff", lambda x: (x.diff(), x.diff(dim=0), torch.diff(x, n=2), torch.diff(x, prepend=x[:, :1])), R(3, 5))
     case("detach", lambda x: x * x.detach(), R(3))
@@ -117,6 +119,9 @@ def reductions():
     case("logsumexp", lambda x: (x.logsumexp(1), x.logsumexp((0, 1)), x.logsumexp(0, keepdim=True), x.logcumsumexp(1)), R(3, 4))
     case("cumsum", lambda x: (x.cumsum(0), x.cumsum(-1)), R(3, 4))
     case("topk", lambda x: (*x.topk(2), *x.topk(2, 0, largest=False), *x.sort(), *x.sort(0, descending=True), *x.kthvalue(2, 1), *x.median(1), x.median()), R(3, 5))
+    case("running_extremes", lambda x, i: (*x.cummax(1), *x.cummin(0), *i.cummax(1), *i.cummin(-1), *torch.cat([x[:, :2], torch.full((3, 1), float("nan")), x[:, 2:]], 1).detach().cummax(1)), R(3, 4), I(3, 3, 5))
+    case("search_sorted", lambda x, b, s, y: (torch.bucketize(x, b), torch.bucketize(x, b, right=True), torch.searchsorted(b, x, side="right"), torch.searchsorted(s, y), torch.searchsorted(s, y, right=True, out_int32=True), torch.bucketize(I7, torch.tensor([-1, 0, 2]))),
+         torch.tensor([[0.5, -2.0, 1.0], [3.0, float("nan"), 2.0]]), torch.tensor([-1.0, 0.5, 1.0, 2.0]), torch.sort(R(2, 5), 1)[0], R(2, 3))
     case("trace", lambda x: x.trace(), R(3, 4))
 
 
@@ -130,6 +135,7 @@ def linear():
     case("einsum", lambda a, b, c: (torch.einsum("ij,jk->ik", a, b), torch.einsum("ij,jk", a, b), torch.einsum("bij,jk->bik", c, b), torch.einsum("ij->ji", a), torch.einsum("ii->i", c[0, :, :3]),
                                     torch.einsum("ij->", a), torch.einsum("i,j->ij", a[0], b[0]), torch.einsum("...ij,jk->...ik", c, b), torch.einsum("bij,bij->b", c, c), torch.einsum("ij,jk,kl->il", a, b, b.t())), R(3, 4), R(4, 5), R(2, 3, 4))
     case("tensordot", lambda a, b: (torch.tensordot(a, b, 2), torch.tensordot(a, b, ([1], [0])), torch.kron(a[:, :, 0], b[:, :, 0])), R(2, 3, 4), R(3, 4, 5))
+    case("bilinear_decomposed", lambda x, y, w, b: F.bilinear(x, y, w, b), R(6, 3), R(6, 4), R(5, 3, 4), R(5), decompose=True)
     case("cdist", lambda a, b: (torch.cdist(a, b), torch.cross(a, a + b[:3], dim=1)), R(3, 3), R(5, 3))
     case("histc", lambda x, i: (torch.histc(x.detach(), 5, -1, 1), torch.histc(x.detach(), 4), torch.histc(i.float(), bins=3, min=0, max=2), torch.histc(torch.ones(3), 2)), R(20), I(4, 15))
     case("grouped_mm", lambda x, w: torch.nn.functional.grouped_mm(x, w, offs=torch.tensor([3, 3, 8], dtype=torch.int32)), R(8, 16), R(3, 16, 8))
@@ -153,6 +159,12 @@ def convolutions():
     case("upsample", lambda x, y: (F.interpolate(x, scale_factor=2), F.interpolate(x, size=(5, 7)), F.interpolate(x, scale_factor=2, mode="bilinear"), F.interpolate(x, size=(7, 5), mode="bilinear", align_corners=True),
                                    F.interpolate(x, size=(6, 9), mode="bicubic"), F.interpolate(y, scale_factor=2, mode="linear"), F.interpolate(y, scale_factor=3), F.interpolate(x, size=(5, 7), mode="nearest-exact"),
                                    F.interpolate(x, size=(2, 2), mode="area")), R(1, 2, 3, 4), R(1, 2, 5))
+    for mode in ("bilinear", "nearest", "bicubic"):
+        for padding in ("zeros", "border", "reflection"):
+            case(f"grid_sample_{mode}_{padding}", lambda x, g, m=mode, p=padding: tuple(F.grid_sample(x, g, mode=m, padding_mode=p, align_corners=a) for a in (False, True)), R(2, 3, 4, 5), R(2, 3, 2, 2) * 1.2)
+    case("grid_sample_3d", lambda x, g: tuple(F.grid_sample(x, g, mode=m, padding_mode=p, align_corners=a) for m, p, a in (("bilinear", "zeros", False), ("bilinear", "reflection", True), ("nearest", "border", False))), R(2, 3, 3, 4, 5), R(2, 2, 3, 2, 3))
+    case("grid_sample_decomposed", lambda x, g: F.grid_sample(x, g, align_corners=True), R(2, 3, 4, 5), R(2, 3, 2, 2), decompose=True)
+    case("affine_grid", lambda m, n: (F.affine_grid(m, [2, 3, 4, 5], align_corners=False), F.affine_grid(m, [2, 3, 4, 1], align_corners=True), F.affine_grid(n, [2, 3, 2, 4, 5], align_corners=False)), R(2, 2, 3), R(2, 3, 4))
 
 
 def norms():
@@ -170,6 +182,9 @@ def norms():
     case("layer_norm_channels", channels, R(2, 5, 3, 3), R(5), R(5))
     case("group_norm", lambda x, w, b: (F.group_norm(x, 2, w, b), F.group_norm(x, 4), F.group_norm(x[:, :, 0, 0], 2, w, b)), R(2, 4, 3, 3), R(4), R(4))
     case("instance_norm", lambda x, w, b: (F.instance_norm(x, weight=w, bias=b), F.instance_norm(x)), R(2, 4, 3, 3), R(4), R(4))
+    def tracked(x, m, v):
+        m, v = m.detach().clone(), v.detach().clone(); return F.instance_norm(x, m, v, use_input_stats=True, momentum=0.3), m, v
+    case("instance_norm_tracked", tracked, R(2, 4, 3, 3), R(4), U(4))
     case("batch_norm", lambda x, w, b, m, v: (F.batch_norm(x, None, None, w, b, training=True), F.batch_norm(x, m.detach(), v.detach(), w, b, training=False)), R(3, 4, 2, 2), R(4), R(4), R(4), U(4))
     case("local_response_norm", lambda x: F.local_response_norm(x, 3), R(2, 5, 3, 3))
     case("weight_norm", lambda v, g: torch._weight_norm(v, g, 0), R(4, 3, 2), R(4, 1, 1))
@@ -222,6 +237,11 @@ def losses():
     case("bce", lambda x, y: (F.binary_cross_entropy(x, y), F.binary_cross_entropy(x, y, weight=y + 1)), U(4, 3), U(4, 3))
     case("bce_logits", lambda x, y, p: (F.binary_cross_entropy_with_logits(x, y), F.binary_cross_entropy_with_logits(x, y, pos_weight=p.detach()), F.binary_cross_entropy_with_logits(x, y, reduction="none")), R(4, 3), U(4, 3), U(3))
     case("kl_div", lambda x, y: (F.kl_div(x.log_softmax(1), y, reduction="batchmean"), F.kl_div(x, y.log(), log_target=True)), R(4, 3), U(4, 3))
+    s = torch.tensor([1.0, -1.0, -1.0, 1.0])
+    case("hinge_embedding", lambda x: tuple(F.hinge_embedding_loss(x, s[:, None].expand(4, 3), margin=m, reduction=r) for m, r in ((1.0, "mean"), (0.5, "sum"), (2.0, "none"))), R(4, 3))
+    case("multi_margin", lambda x, y, w: (F.multi_margin_loss(x, y), F.multi_margin_loss(x, y, p=2, margin=0.7, weight=w.detach()), F.multi_margin_loss(x, y, reduction="none"), F.multi_margin_loss(x[0], y[0])), x, y, U(5))
+    case("multilabel_margin", lambda x, y: (F.multilabel_margin_loss(x, y), F.multilabel_margin_loss(x, y, reduction="none"), F.multilabel_margin_loss(x[0], y[0], reduction="sum")), R(3, 4), torch.tensor([[2, 0, -1, 1], [-1, 1, 2, 3], [3, 1, 0, 2]]))
+    case("multilabel_margin_decomposed", lambda x, y: F.multilabel_margin_loss(x, y), R(2, 4), torch.tensor([[2, 0, -1, 1], [1, -1, 2, 3]]), decompose=True)
     case("margins", lambda a, b, c: (F.triplet_margin_loss(a, b, c), F.cosine_similarity(a, b), F.pairwise_distance(a, b), F.soft_margin_loss(a, torch.sign(b.detach())), F.margin_ranking_loss(a, b, torch.sign(c.detach()), margin=0.1),
                                      F.cosine_embedding_loss(a, b, torch.tensor([1, -1, 1, -1])), F.poisson_nll_loss(a, b.detach().abs())), R(4, 3), R(4, 3), R(4, 3))
 

@@ -75,6 +75,24 @@ static void lowerBilinear(OpCall &op) {
   op.result(bias ? op.t.add(y, bias) : y);
 }
 
+/// What bilinear becomes when it is decomposed: the product of three tensors
+/// with new dimensions, added up over some.
+static void lowerTrilinear(OpCall &op) {
+  op.ignore({"unroll_dim"});
+  Value product;
+  for (StringRef i : {"1", "2", "3"}) {
+    Value x = op.tensor(("i" + i).str());
+    Shape places = op.integers(("expand" + i).str());
+    llvm::sort(places);
+    for (int64_t place : places)
+      x = op.t.unsqueeze(x, place);
+    product = product ? op.t.mul(product, x) : x;
+  }
+  Shape sums = op.integers("sumdim");
+  if (!op.bad() && product)
+    op.result(op.t.sum(product, sums));
+}
+
 static void lowerOuter(OpCall &op) {
   Value a = op.tensor("self"), b = op.tensor("vec2");
   if (!op.bad() && rankOf(a) == 1 && rankOf(b) == 1)
@@ -153,6 +171,7 @@ void addLinear(OperatorTable &table) {
   table.add({"addmm", "baddbmm", "addbmm", "addmv", "addr"}, lowerAddmm);
   table.add("linear", lowerLinear);
   table.add("bilinear", lowerBilinear);
+  table.add("_trilinear", lowerTrilinear);
   table.add({"outer", "ger"}, lowerOuter);
   table.add("tensordot", lowerTensordot);
   table.add("kron", lowerKron);

@@ -13,7 +13,7 @@ namespace lockstep::aten {
 
 enum Reduce : int64_t { None = 0, Mean = 1, Sum = 2 };
 
-static void reduceLoss(OpCall &op, Value loss) {
+void reduceLoss(OpCall &op, Value loss) {
   int64_t reduction = op.integer("reduction", Mean);
   if (op.bad() || !loss)
     return;

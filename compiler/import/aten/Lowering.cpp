@@ -26,6 +26,10 @@ const OperatorTable &OperatorTable::get() {
     addEinsum(t);
     addConvolutions(t);
     addPooling(t);
+    addDiagonals(t);
+    addGridSampling(t);
+    addMarginLosses(t);
+    addSpecialFunctions(t);
     addResampling(t);
     addNormalization(t);
     addAttention(t);

@@ -95,17 +95,41 @@ static void lowerGroupNorm(OpCall &op) {
       op.result(i, norm->getResult(i));
 }
 
+/// Moves the running statistics of instance norm towards the averages, over the
+/// batch, of each instance's mean and variance.
+static void trackStatistics(OpCall &op, Value x, Value mean, Value variance,
+                            double momentum) {
+  Shape spatial = llvm::to_vector(llvm::seq<int64_t>(2, rankOf(x)));
+  int64_t count = countOf(shapeOf(x).drop_front(2));
+  if (count < 2)
+    return op.unsupported("running statistics of instances of one element");
+  x = op.t.stopGradient(x);
+  Value center = op.t.mean(x, spatial, true);
+  Value spread = op.t.div(op.t.sum(op.t.square(op.t.sub(x, center)), spatial),
+                          static_cast<double>(count - 1));
+  Shape others{0};
+  llvm::append_range(others, spatial);
+  auto moved = [&](Value old, Value now) {
+    return op.t.add(op.t.mul(old, 1 - momentum), op.t.mul(now, momentum));
+  };
+  op.write("running_mean", moved(mean, op.t.mean(center, others)));
+  op.write("running_var", moved(variance, op.t.mean(spread, {0})));
+}
+
 static void lowerInstanceNorm(OpCall &op) {
   Value x = op.tensor("input"), weight = op.optionalTensor("weight"),
         bias = op.optionalTensor("bias");
+  Value mean = op.optionalTensor("running_mean"),
+        variance = op.optionalTensor("running_var");
   bool own = op.flag("use_input_stats", true);
-  double eps = op.real("eps", 1e-5);
-  bool running = op.has("running_mean");
-  op.ignore({"running_var", "momentum"});
+  double eps = op.real("eps", 1e-5), momentum = op.real("momentum", 0.1);
   if (op.bad() || rankOf(x) < 2)
     return;
-  if (running || !own)
-    return op.unsupported("instance norm with running statistics");
+  if (!own)
+    return op.unsupported("instance norm that reads running statistics; "
+                          "export the model in training mode");
+  if (mean && variance)
+    trackStatistics(op, x, mean, variance, momentum);
   int64_t rows = shapeOf(x)[0] * shapeOf(x)[1];
   Operation *norm =
       layerNorm(op.t,

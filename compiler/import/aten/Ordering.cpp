@@ -100,7 +100,55 @@ static void lowerKthValue(OpCall &op) {
     op.result(1, index);
 }
 
+/// cummax and cummin: the extreme so far, and where it was seen last.
+template <ReduceKind kind> static void lowerRunningExtreme(OpCall &op) {
+  Value x = op.tensor("self");
+  if (op.bad())
+    return;
+  int64_t dim = op.dim("dim", rankOf(x));
+  if (rankOf(x) == 0)
+    return op.results({x, op.t.constant({}, op.t.i64(), 0)});
+  Value best = op.t.cumulative(kind, op.t.stopGradient(x), dim);
+  // A NaN, from which on the extreme is NaN, is equal to nothing.
+  Value here = op.t.logicalOr(op.t.compare(CompareDirection::EQ, x, best),
+                              op.t.compare(CompareDirection::NE, x, x));
+  Value seen =
+      op.t.select(here, op.t.iota(Shape(shapeOf(x)), op.t.i64(), dim), -1.0);
+  Value index = op.t.cumulative(ReduceKind::Max, seen, dim);
+  op.results({isFloat(x) ? takeAlong(op.t, x, index, dim) : best, index});
+}
+
+/// bucketize and searchsorted: how many boundaries are below each number, or
+/// not above it. NaN is above all.
+static void lowerSearchSorted(OpCall &op) {
+  bool buckets = op.base == "bucketize";
+  StringRef name = buckets ? "boundaries" : "sorted_sequence";
+  Type type = op.promote({"self", name});
+  Value x = op.operand("self", type), sorted = op.operand(name, type);
+  bool right = op.flag("right");
+  if (op.has("side"))
+    right = op.string("side", "left") == "right";
+  op.ignore({"out_int32"});
+  if (op.has("sorter"))
+    return op.unsupported("a sorter; sort the sequence before");
+  if (op.bad())
+    return;
+  int64_t dims = rankOf(x), last = rankOf(sorted) - 1;
+  if (last < 0 || (last > 0 && last + 1 != dims))
+    return op.unsupported("this form of " + op.base);
+  if (last > 0)
+    sorted = op.t.unsqueeze(sorted, last);
+  Value above =
+      op.t.compare(right ? CompareDirection::GT : CompareDirection::GE, sorted,
+                   op.t.unsqueeze(x, dims));
+  Value below = op.t.convert(op.t.logicalNot(above), op.t.i64());
+  op.result(below ? op.t.sum(below, {rankOf(below) - 1}) : below);
+}
+
 void addOrdering(OperatorTable &table) {
+  table.add("cummax", lowerRunningExtreme<ReduceKind::Max>);
+  table.add("cummin", lowerRunningExtreme<ReduceKind::Min>);
+  table.add({"bucketize", "searchsorted"}, lowerSearchSorted);
   table.add("max", lowerMax<ReduceKind::Max>);
   table.add("min", lowerMax<ReduceKind::Min>);
   table.add("argmax", lowerArgMax<ReduceKind::Max>);
