@@ -207,6 +207,16 @@ def indexing():
     case("masked_put", lambda x, m: torch.ops.aten.index_put(x, [m], torch.tensor(2.0)), R(4, 3), I(2, 4).bool())
     case("positions", lambda w: F.embedding(torch.arange(4)[None], w), R(6, 3))
     case("last_token", lambda x, i: x[torch.arange(3), i], R(3, 5, 2), I(5, 3))
+    def rotary(x, angle):
+        f = torch.polar(torch.ones_like(angle), angle); z = torch.view_as_complex(x.reshape(*x.shape[:-1], -1, 2)); return torch.view_as_real(z * f[None, :, None]).flatten(3)
+    case("complex_rotary", rotary, R(2, 5, 3, 4), R(5, 2))
+    case("complex_rotary_decomposed", rotary, R(2, 5, 3, 4), R(5, 2), decompose=True)
+
+    def arithmetic(a, b, c):
+        x, y = torch.complex(a, b), torch.view_as_complex(c); z = (x + y) * x.conj() - 2.0 * y / (x + 1.5) + a * y
+        return z.real, z.imag, z.abs(), z.angle(), torch.exp(z).real, torch.view_as_real(torch.cat([z, -x], 0)[1:].t()), torch.view_as_real(z.sum(0)), (x / a).imag, z.abs()[:0]
+    case("complex_arithmetic", arithmetic, R(3, 4), R(3, 4), R(3, 4, 2))
+    case("complex_products", lambda a, b, c: (torch.view_as_real(torch.einsum("ij,jk->ik", torch.view_as_complex(a), torch.view_as_complex(b))), torch.view_as_real(torch.view_as_complex(a) @ torch.complex(c, c))), R(2, 3, 2), R(3, 4, 2), R(3, 5))
 
 
 def attention():

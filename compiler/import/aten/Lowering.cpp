@@ -26,6 +26,7 @@ const OperatorTable &OperatorTable::get() {
     addEinsum(t);
     addConvolutions(t);
     addPooling(t);
+    addComplexNumbers(t);
     addDiagonals(t);
     addGridSampling(t);
     addMarginLosses(t);
@@ -124,6 +125,10 @@ std::optional<Type> Lowering::elementType(pt2::ScalarType type) {
     return b.getI1Type();
   case pt2::ScalarType::BF16:
     return b.getBF16Type();
+  case pt2::ScalarType::C64:
+    return partsOfComplex ? std::optional<Type>(b.getF32Type()) : std::nullopt;
+  case pt2::ScalarType::C128:
+    return partsOfComplex ? std::optional<Type>(b.getF64Type()) : std::nullopt;
   default:
     return std::nullopt;
   }
@@ -190,6 +195,8 @@ bool Lowering::lowerNode(Scope &scope, const pt2::Node &node) {
   if (!target.op)
     return emit.fail("unsupported operator"), false;
   emit.loc = location(node);
+  if (hasComplex(scope, node))
+    return lowerComplex(scope, node, target);
   OpCall call(*this, scope, node, target.op->form == Form::Pointwise);
   call.base = target.op->name;
   call.overload = target.overload;
@@ -218,22 +225,25 @@ static bool lostGradientBoundary(const pt2::Node &node) {
 }
 
 void Lowering::stopGradients(Scope &scope, const pt2::Node &node) {
-  auto stop = [&](std::string_view name) {
-    auto found = scope.tensors.find(name);
-    if (found == scope.tensors.end())
-      return;
-    Value value = found->second.read(emit);
+  auto stop = [&](TensorRef &tensor) {
+    Value value = tensor.read(emit);
     if (!value || !isFloat(value))
       return;
-    TensorRef ref = TensorRef::fresh(emit.stopGradient(value));
-    ref.levels = found->second.levels;
-    found->second = std::move(ref);
+    TensorRef still = TensorRef::fresh(emit.stopGradient(value));
+    still.levels = tensor.levels;
+    tensor = std::move(still);
+  };
+  auto stopNamed = [&](std::string_view name) {
+    if (auto found = scope.tensors.find(name); found != scope.tensors.end())
+      stop(found->second);
+    if (auto found = scope.complexes.find(name); found != scope.complexes.end())
+      stop(found->second.first), stop(found->second.second);
   };
   for (const pt2::Argument &output : node.outputs) {
-    stop(output.tensorName());
+    stopNamed(output.tensorName());
     if (auto *list = output.getIf<std::vector<pt2::TensorArgument>>())
       for (const pt2::TensorArgument &tensor : *list)
-        stop(tensor.name);
+        stopNamed(tensor.name);
   }
 }
 

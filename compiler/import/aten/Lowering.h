@@ -66,6 +66,7 @@ void addGroupedProducts(OperatorTable &table);
 void addEinsum(OperatorTable &table);
 void addConvolutions(OperatorTable &table);
 void addPooling(OperatorTable &table);
+void addComplexNumbers(OperatorTable &table);
 void addDiagonals(OperatorTable &table);
 void addGridSampling(OperatorTable &table);
 void addMarginLosses(OperatorTable &table);
@@ -81,6 +82,9 @@ void addHigherOrder(OperatorTable &table);
 struct Scope {
   const pt2::Graph *graph = nullptr;
   std::unordered_map<std::string_view, TensorRef> tensors;
+  /// Real and imaginary parts of complex tensors, which are not in `tensors`.
+  std::unordered_map<std::string_view, std::pair<TensorRef, TensorRef>>
+      complexes;
   /// Names that a node or the graph's outputs read.
   std::unordered_set<std::string_view> used;
 };
@@ -104,6 +108,8 @@ public:
   pt2::SymbolBindings &bindings;
   /// Positive inside no_grad: what is written there carries no gradient.
   int noGradDepth = 0;
+  /// While one part of a complex tensor is lowered: its type is the part's.
+  bool partsOfComplex = false;
   /// vmap sizes, by level; level 1 is the outermost.
   llvm::SmallVector<int64_t> vmapSizes;
 
@@ -126,6 +132,10 @@ public:
 private:
   /// The results of `node` carry no gradient.
   void stopGradients(Scope &scope, const pt2::Node &node);
+  /// Whether the node reads or makes complex tensors; its lowering.
+  bool hasComplex(Scope &scope, const pt2::Node &node);
+  bool lowerComplex(Scope &scope, const pt2::Node &node,
+                    const ResolvedTarget &target);
   bool lowerNode(Scope &scope, const pt2::Node &node);
   int64_t dropoutId = 0;
 };
