@@ -195,6 +195,9 @@ void MemoryPlanner::placeNeighbours(BlockInfo &info) {
     SmallVector<unsigned> members;
     int64_t bytes = 0;
     llvm::DenseSet<Value> seen;
+    llvm::SmallDenseMap<Value, int> uses;
+    for (Value input : reduce.getInputs())
+      ++uses[getRoot(input)];
     for (auto [number, input] : llvm::enumerate(reduce.getInputs()))
       if (Value root = getRoot(input); isWholeRoot(input) &&
                                        mayMove(root, info) &&
@@ -209,10 +212,12 @@ void MemoryPlanner::placeNeighbours(BlockInfo &info) {
       Value root = getRoot(reduce.getInputs()[number]);
       reserved[root] = place;
       // Readers before the start, and the collective itself (start and wait),
-      // see the input.
-      bool readLater = llvm::any_of(
-          getReaders(root),
-          [&, start = static_cast<int64_t>(index)](Operation *reader) {
+      // see the input; but not where it is there twice, of which one would see
+      // the other's sum.
+      bool readLater =
+          uses[root] > 1 ||
+          llvm::any_of(getReaders(root), [&, start = static_cast<int64_t>(
+                                                 index)](Operation *reader) {
             auto it = info.index.find(reader);
             return it == info.index.end() || it->second > start;
           });
