@@ -114,6 +114,7 @@ def reductions():
     case("arg", lambda x: (x.argmax(), x.argmax(1), x.argmin(0, keepdim=True), x.argsort(1), x.argsort(0, descending=True)), R(3, 4))
     case("var", lambda x: (x.var(), x.var(1), x.std(0), x.var(1, correction=0), *torch.var_mean(x, 1), *torch.std_mean(x, 0, correction=0), x.std((0, 1), keepdim=True)), R(3, 4))
     case("prod", lambda x: (x.prod(), x.prod(1), x.cumprod(1)), U(3, 4))
+    case("is_all_true", lambda b: (torch.ops.aten._is_all_true(b), torch.ops.aten._is_any_true(b), torch.ops.aten._is_all_true(b | ~b)), I(2, 3, 4).bool())
     case("any_all", lambda b: (b.any(), b.any(1), b.all(0), b.all(), b.float().any(1), b.count_nonzero(), b.count_nonzero(1)), I(2, 3, 4).bool())
     case("norm", lambda x: (x.norm(), x.norm(dim=1), x.norm(1, dim=0), torch.linalg.vector_norm(x, 3, dim=1), x.norm(float("inf"), dim=1), F.normalize(x, dim=1), torch.linalg.norm(x)), R(3, 4))
     case("logsumexp", lambda x: (x.logsumexp(1), x.logsumexp((0, 1)), x.logsumexp(0, keepdim=True), x.logcumsumexp(1)), R(3, 4))
@@ -128,6 +129,7 @@ def reductions():
 def linear():
     case("matmul", lambda a, b, v, c, d: (a @ b, a @ v, v @ b, c @ b, c @ d, a @ d, v @ v), R(3, 4), R(4, 5)[:, :4].clone(), R(4), R(2, 3, 4), R(2, 4, 5))
     case("matmul_broadcast", lambda a, b: a @ b, R(2, 1, 3, 4), R(5, 4, 2))
+    case("integer_products", lambda a, b, c: (a @ b, b.t() @ a[0], torch.einsum("bij,jk->bki", c, b), torch.bmm(c, c.transpose(1, 2)), a[0] @ a[0]), I(9, 3, 4), I(9, 4, 5), I(9, 2, 3, 4))
     case("mm", lambda a, b, c: (a.mm(b), torch.addmm(c, a, b, beta=0.5, alpha=2), torch.mv(a, b[:, 0]), torch.addmv(c[:, 0], a, b[:, 1]), torch.outer(c[0], c[1]), torch.inner(a, a)), R(3, 4), R(4, 5), R(3, 5))
     case("bmm", lambda a, b, c: (a.bmm(b), torch.baddbmm(c, a, b, beta=0.5, alpha=2), torch.baddbmm(c, a, b, beta=0)), R(2, 3, 4), R(2, 4, 5), R(2, 3, 5))
     case("linear", lambda x, w, b: (F.linear(x, w), F.linear(x, w, b), F.linear(x[0, 0], w, b)), R(2, 3, 4), R(5, 4), R(5))

@@ -52,6 +52,13 @@ private:
     if (failed(imported))
       return "not imported";
     function = (*imported)->lookupSymbol<func::FuncOp>("forward");
+    if (function
+            .walk([](train::DotGeneralOp dot) {
+              return WalkResult(success(
+                  isa<FloatType>(dot.getLhs().getType().getElementType())));
+            })
+            .wasInterrupted())
+      return "has a product of integers, which no target computes";
     if (std::string problem = collectArguments(*store); !problem.empty())
       return problem;
     if (std::string problem = compareValues(); !problem.empty())

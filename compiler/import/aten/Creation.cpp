@@ -201,6 +201,13 @@ static void lowerBernoulli(OpCall &op) {
     op.result(randomMask(op, shape, op.element("self"), 1 - keep));
 }
 
+/// What a Python number made of a tensor's value decides is not in the graph.
+static void lowerItem(OpCall &op) {
+  op.ignoreAll();
+  op.unsupported("a number read from a tensor (item(), tolist(), int()), on "
+                 "which shapes or branches depend; keep it a tensor");
+}
+
 /// Random numbers other than dropout's masks: only where nothing reads them.
 static void lowerRandom(OpCall &op) {
   op.ignoreAll();
@@ -230,8 +237,11 @@ void addCreation(OperatorTable &table) {
             lowerFeatureDropout);
   table.add("bernoulli", lowerBernoulli);
   table.add({"rand", "rand_like", "randn", "randn_like", "randint",
-             "randint_like", "randperm", "normal", "uniform", "multinomial"},
+             "randint_like", "randperm", "normal", "uniform", "multinomial",
+             "exponential", "geometric", "cauchy", "log_normal", "random",
+             "poisson", "binomial", "_standard_gamma", "_sample_dirichlet"},
             lowerRandom);
+  table.add({"item", "_local_scalar_dense"}, lowerItem);
 }
 
 } // namespace lockstep::aten

@@ -395,8 +395,40 @@ Value Emitter::argReduce(ReduceKind kind, Value a, int64_t dim) {
   return op ? op->getResult(0) : Value();
 }
 
+/// No target has products of integers: they are rare, and become sums.
+static Value integerDot(Emitter &t, Value lhs, Value rhs, Dims lhsBatch,
+                        Dims rhsBatch, Dims lhsContract, Dims rhsContract) {
+  Shape result;
+  auto arrange = [&](Value x, Dims batch, Dims contract, bool first) {
+    Shape order(batch), free;
+    for (int64_t i = 0; i < rankOf(x); ++i)
+      if (!llvm::is_contained(batch, i) && !llvm::is_contained(contract, i))
+        free.push_back(i);
+    llvm::append_range(order, free);
+    llvm::append_range(order, contract);
+    auto sizes = [&](Dims dims) {
+      return llvm::map_to_vector(dims,
+                                 [&](int64_t i) { return shapeOf(x)[i]; });
+    };
+    if (first)
+      llvm::append_range(result, sizes(batch));
+    llvm::append_range(result, sizes(free));
+    int64_t b = countOf(Shape(sizes(batch))),
+            k = countOf(Shape(sizes(contract))),
+            n = countOf(Shape(sizes(free)));
+    x = t.transpose(x, order);
+    return t.reshape(x, first ? Shape{b, n, 1, k} : Shape{b, 1, n, k});
+  };
+  Value left = arrange(lhs, lhsBatch, lhsContract, true),
+        right = arrange(rhs, rhsBatch, rhsContract, false);
+  return t.reshape(t.sum(t.mul(left, right), {3}), result);
+}
+
 Value Emitter::dot(Value lhs, Value rhs, Dims lhsBatch, Dims rhsBatch,
                    Dims lhsContract, Dims rhsContract) {
+  if (lhs && rhs && isa<IntegerType>(elementOf(lhs)))
+    return integerDot(*this, lhs, rhs, lhsBatch, rhsBatch, lhsContract,
+                      rhsContract);
   Operation *op = inferred<DotGeneralOp>({lhs, rhs}, [&](auto &p) {
     p.lhs_batch = array(lhsBatch), p.rhs_batch = array(rhsBatch),
     p.lhs_contract = array(lhsContract), p.rhs_contract = array(rhsContract);

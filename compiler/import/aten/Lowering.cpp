@@ -219,7 +219,8 @@ bool Lowering::lowerNode(Scope &scope, const pt2::Node &node) {
 /// no_grad beside the rest. What a node came from stays in its metadata.
 static bool lostGradientBoundary(const pt2::Node &node) {
   StringRef origin(node.metadata.torchFn);
-  return origin.contains("wrap_with_set_grad_enabled") ||
+  return (origin.contains("wrap_with_set_grad_enabled") &&
+          !StringRef(node.target).starts_with("torch.ops.higher_order.")) ||
          (StringRef(node.target).starts_with("torch.ops.aten.alias.") &&
           origin.ends_with(".detach"));
 }

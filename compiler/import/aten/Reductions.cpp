@@ -209,8 +209,8 @@ void addReductions(OperatorTable &table) {
   table.add({"sum", "nansum"}, lowerSum);
   table.add("mean", lowerMean);
   table.add("prod", lowerProd);
-  table.add("any", lowerLogical<ReduceKind::Or>);
-  table.add("all", lowerLogical<ReduceKind::And>);
+  table.add({"any", "_is_any_true"}, lowerLogical<ReduceKind::Or>);
+  table.add({"all", "_is_all_true"}, lowerLogical<ReduceKind::And>);
   table.add("count_nonzero", lowerCountNonzero);
   table.add("amax", lowerExtreme<ReduceKind::Max>);
   table.add("amin", lowerExtreme<ReduceKind::Min>);
