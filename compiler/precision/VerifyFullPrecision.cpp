@@ -25,7 +25,8 @@ struct VerifyFullPrecision
       auto report = [&](Type type) {
         op->emitError("computes in ")
             << cast<RankedTensorType>(type).getElementType()
-            << ", but --precision f32 needs float32 throughout";
+            << ", but --precision f32 needs float32 throughout; leave the "
+               "conversion out of the model";
         return WalkResult::interrupt();
       };
       if (auto function = dyn_cast<func::FuncOp>(op))
