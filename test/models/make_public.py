@@ -75,6 +75,16 @@ class Causal(nn.Module):
         return self.head(x.transpose(1, 2))
 
 
+class SpatialTransformer(nn.Module):
+    """Images read at learned places, a running maximum, and a norm and a layer that are added up: their biases have one gradient."""
+    def __init__(self):
+        super().__init__(); self.place, self.conv, self.norm, self.b, self.head = nn.Linear(3 * 64, 6), nn.Conv2d(3, 4, 3), nn.LayerNorm(4), nn.Linear(4, 4), nn.Linear(4, 10)
+    def forward(self, x):
+        theta = self.place(x.flatten(1)).view(-1, 2, 3) * 0.3 + torch.tensor([[1.0, 0, 0], [0, 1, 0]])
+        y = self.conv(F.grid_sample(x, F.affine_grid(theta, x.shape, align_corners=False), padding_mode="border", align_corners=False)).flatten(2)
+        return self.head(self.norm(y.mean(2)) + self.b(y.cummax(2)[0].mean(2)))
+
+
 class AutoEncoder(nn.Module):
     def __init__(self):
         super().__init__(); self.e = nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1), nn.ELU(), nn.Conv2d(8, 16, 3, 2, 1), nn.Hardswish())
@@ -110,6 +120,8 @@ MODELS = {
     "mamba2": (lambda: hugging_face("Mamba2ForCausalLM", attention="eager", kwargs=NO_CACHE, vocab_size=VOCABULARY, hidden_size=16, num_hidden_layers=1, state_size=8, num_heads=4, head_dim=8, n_groups=1,
                                     expand=2, chunk_size=4), words),
     "mixtral": (lambda: hugging_face("MixtralForCausalLM", kwargs=NO_CACHE, **DECODER, num_key_value_heads=2, num_local_experts=4, num_experts_per_tok=2), words),
+    "deepseek_v2": (lambda: hugging_face("DeepseekV2ForCausalLM", kwargs=NO_CACHE, **DECODER, num_key_value_heads=4, q_lora_rank=16, kv_lora_rank=16, qk_nope_head_dim=8, qk_rope_head_dim=8, v_head_dim=8,
+                                         n_routed_experts=4, num_experts_per_tok=2, n_group=2, topk_group=1, first_k_dense_replace=1, moe_intermediate_size=16, topk_method="greedy"), words),
     "deberta": (lambda: hugging_face("DebertaV2ForSequenceClassification", attention="eager", **DECODER, hidden_dropout_prob=0., attention_probs_dropout_prob=0., num_labels=4, relative_attention=True,
                                      pos_att_type=["p2c", "c2p"], position_buckets=8, pooler_dropout=0., pooler_hidden_size=32), sentences),
     "xlnet": (lambda: hugging_face("XLNetForSequenceClassification", attention="eager", kwargs=dict(use_mems=False), vocab_size=VOCABULARY, d_model=32, n_layer=1, n_head=4, d_inner=48, dropout=0.,
@@ -130,6 +142,7 @@ MODELS = {
     "recurrent": (Recurrent, words),
     "recommender": (Recommender, lambda g: {"x": torch.randn(BATCH, 5, generator=g), "ids": torch.randint(0, 50, (BATCH, 6), generator=g), "y": torch.randint(0, 2, (BATCH,), generator=g)}),
     "causal_convolutions": (Causal, words),
+    "spatial_transformer": (SpatialTransformer, images(8)),
     "autoencoder": (AutoEncoder, lambda g: {"x": torch.randn(BATCH, 3, 16, 16, generator=g), "y": torch.rand(BATCH, 3, 16, 16, generator=g)}, "--loss", "mse"),
 }
 
