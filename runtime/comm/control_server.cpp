@@ -42,6 +42,7 @@ void ControlServer::serve() {
     if (polled[0].revents)
       acceptPeer();
     checkClocks();
+    tellOwnRank();
     bool allDone =
         ready && std::all_of(peers.begin(), peers.end(), [](const auto &entry) {
           return entry.second.rank < 0 || entry.second.done;
@@ -286,7 +287,26 @@ void ControlServer::end(const std::string &code, const std::string &text) {
     return;
   ended = true;
   lastWord = {MessageType::End, {code, text}};
-  sendAll(lastWord);
+  for (const auto &[fd, peer] : peers)
+    if (peer.rank > 0)
+      (void)peer.socket.send(lastWord);
+  tellOwnAt = Clock::now() + Milliseconds(1000);
+}
+
+/// Rank 0's process, and this thread with it, ends when rank 0 hears that the
+/// run has: after the others, who hear it from here.
+void ControlServer::tellOwnRank() {
+  if (!tellOwnAt)
+    return;
+  bool others = std::any_of(peers.begin(), peers.end(), [](const auto &entry) {
+    return entry.second.rank != 0;
+  });
+  if (others && Clock::now() < *tellOwnAt)
+    return;
+  tellOwnAt.reset();
+  for (const auto &[fd, peer] : peers)
+    if (peer.rank == 0)
+      (void)peer.socket.send(lastWord);
 }
 
 void ControlServer::sendAll(const Message &message) {

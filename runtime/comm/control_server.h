@@ -11,6 +11,7 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <optional>
 #include <thread>
 
 namespace lockstep::runtime {
@@ -68,6 +69,7 @@ private:
   std::string describe(const Peer &peer) const;
   void end(const std::string &code, const std::string &text);
   void sendAll(const Message &message);
+  void tellOwnRank();
   int present() const;
 
   Socket listener;
@@ -78,6 +80,7 @@ private:
   std::multimap<std::string, int> waitingGets; ///< key to descriptor
   bool ready = false, ended = false, holding = false;
   Message lastWord; ///< how the run ended, for ranks that come late
+  std::optional<Clock::time_point> tellOwnAt; ///< rank 0 hears it by then
   std::string stopSignal;
   Clock::time_point started;
   std::atomic<bool> shutdown{false};

@@ -4,6 +4,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+#include <atomic>
 #include <future>
 
 using namespace lockstep;
@@ -48,22 +50,34 @@ Collective makeSum(uint32_t id, artifact::DType dtype, std::vector<T> &values) {
   return collective;
 }
 
+/// A control server on some free port, and what its clients need to know.
+struct Served {
+  explicit Served(int ranks) {
+    StatusOr<Socket> listener = Socket::listen(0);
+    REQUIRE(listener.ok());
+    identity.ranks = ranks;
+    identity.basePort = listener->localPort();
+    server = std::make_unique<ControlServer>(std::move(*listener), identity,
+                                             ControlTimeouts());
+  }
+  auto join(int rank, std::function<void(int, const std::string &)> end) {
+    return ControlClient::join("127.0.0.1", identity.basePort, 1, rank,
+                               identity, {},
+                               {std::move(end), [] { return RankPosition(); }});
+  }
+
+  RunIdentity identity;
+  std::unique_ptr<ControlServer> server;
+};
+
 /// Calls `body(collectives)` on as many threads as there are ranks.
 template <typename Body> void onRanks(int ranks, Body body) {
   artifact::PlanT plan = makePlan(ranks);
-  StatusOr<Socket> listener = Socket::listen(0);
-  REQUIRE(listener.ok());
-  int port = listener->localPort();
-  RunIdentity identity;
-  identity.ranks = ranks;
-  identity.basePort = port;
-  ControlServer server(std::move(*listener), identity, {});
+  Served served(ranks);
   std::vector<std::future<std::string>> results;
   for (int rank = 0; rank < ranks; ++rank)
     results.push_back(std::async(std::launch::async, [&, rank]() {
-      auto control = ControlClient::join(
-          "127.0.0.1", port, 1, rank, identity, {},
-          {[](int, const std::string &) {}, [] { return RankPosition(); }});
+      auto control = served.join(rank, [](int, const std::string &) {});
       if (!control.ok())
         return control.status().toString();
       auto collectives = createGlooCollectives(plan, rank, **control);
@@ -137,4 +151,42 @@ TEST_CASE("sums of every size are those of all ranks, the same on each") {
         }
       return collectives.barrier().ok() ? "" : "the barrier failed";
     });
+}
+
+TEST_CASE("rank 0 hears last that the run has ended") {
+  // Its process is the server's: what it would take down is to be told before.
+  constexpr int ranks = 5;
+  for (int failing = 0; failing < ranks; ++failing) {
+    Served served(ranks);
+    std::atomic<int> heard = 0, order[ranks] = {};
+    std::string texts[ranks];
+    std::vector<std::future<bool>> results;
+    for (int rank = 0; rank < ranks; ++rank)
+      results.push_back(std::async(std::launch::async, [&, rank] {
+        std::promise<void> ended;
+        auto control = served.join(rank, [&](int, const std::string &text) {
+          texts[rank] = text;
+          // A process on its way out: the connection closes a little later.
+          if (rank != 0)
+            std::this_thread::sleep_for(Milliseconds(20 * rank));
+          order[rank] = ++heard;
+          ended.set_value();
+        });
+        if (!control.ok())
+          return false;
+        if (rank == failing)
+          (*control)->fail(1, "the disk is full");
+        else
+          ended.get_future().wait();
+        return true;
+      }));
+    for (auto &result : results)
+      CHECK(result.get());
+    for (int rank = 0; rank < ranks; ++rank)
+      if (rank != failing)
+        CHECK(texts[rank] ==
+              "rank " + std::to_string(failing) + ": the disk is full");
+    if (failing != 0)
+      CHECK(order[0] == ranks - 1);
+  }
 }
