@@ -88,9 +88,12 @@ void ControlClient::read() {
   auto lastBeat = std::chrono::steady_clock::now() - beatEvery;
   while (!closing) {
     Message message;
-    while (parser.next(message) == MessageParser::Result::Message)
+    MessageParser::Result result;
+    while ((result = parser.next(message)) == MessageParser::Result::Message)
       if (!handle(message))
         return;
+    if (result == MessageParser::Result::Malformed)
+      break;
     auto now = std::chrono::steady_clock::now();
     if (now - lastBeat >= beatEvery) {
       beat();

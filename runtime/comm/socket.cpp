@@ -44,6 +44,22 @@ int Socket::release() {
   return descriptor;
 }
 
+using Clock = std::chrono::steady_clock;
+
+/// Waits until the descriptor is ready, whatever signals come. False: it is not
+/// by the deadline.
+static bool waitFor(int fd, short events, Clock::time_point deadline) {
+  for (;;) {
+    auto left = std::chrono::ceil<Milliseconds>(deadline - Clock::now());
+    if (left.count() <= 0)
+      return false;
+    pollfd wait{fd, events, 0};
+    int ready = poll(&wait, 1, int(left.count()));
+    if (ready >= 0 || errno != EINTR)
+      return ready == 1;
+  }
+}
+
 static StatusOr<Socket> connectTo(const addrinfo &address,
                                   Milliseconds timeout) {
   Socket socket(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -54,8 +70,7 @@ static StatusOr<Socket> connectTo(const addrinfo &address,
   if (::connect(socket.descriptor(), address.ai_addr, address.ai_addrlen)) {
     if (errno != EINPROGRESS)
       return systemError("cannot connect", errno);
-    pollfd wait{socket.descriptor(), POLLOUT, 0};
-    if (poll(&wait, 1, int(timeout.count())) != 1)
+    if (!waitFor(socket.descriptor(), POLLOUT, Clock::now() + timeout))
       return inputError("cannot connect: no answer");
     int error = 0;
     socklen_t size = sizeof(error);
@@ -179,15 +194,14 @@ Status Socket::send(const Message &message) const {
 
 StatusOr<Message> Socket::receive(Milliseconds timeout,
                                   MessageParser &parser) const {
-  auto deadline = std::chrono::steady_clock::now() + timeout;
+  auto deadline = Clock::now() + timeout;
   for (;;) {
-    auto left = std::chrono::duration_cast<Milliseconds>(
-        deadline - std::chrono::steady_clock::now());
-    pollfd wait{fd, POLLIN, 0};
-    if (left.count() <= 0 || poll(&wait, 1, int(left.count())) <= 0)
+    if (!waitFor(fd, POLLIN, deadline))
       return rankLost("no answer");
     char data[4096];
     ssize_t count = recv(fd, data, sizeof(data), 0);
+    if (count < 0 && errno == EINTR)
+      continue;
     if (count <= 0)
       return rankLost("the connection was closed");
     parser.append(data, size_t(count));
