@@ -45,6 +45,7 @@ struct Child {
   bool running = true, killedByUs = false;
   int waitStatus = 0;
 
+  bool wasKilled() const { return WIFSIGNALED(waitStatus) && !killedByUs; }
   int exitCode() const {
     return WIFEXITED(waitStatus) ? WEXITSTATUS(waitStatus)
                                  : 128 + WTERMSIG(waitStatus);
@@ -279,7 +280,8 @@ StatusOr<int> LocalLauncher::verdict() {
         child.exitCode() < 128 && child.exitCode() != 0)
       return Status(ExitCode(child.exitCode()), child.error);
   for (const Child &child : children)
-    if (WIFSIGNALED(child.waitStatus) && !child.killedByUs && !signalsPassed) {
+    if (child.wasKilled() &&
+        !(signalsPassed && WTERMSIG(child.waitStatus) == lastSignal)) {
       int signal = WTERMSIG(child.waitStatus);
       std::string text =
           "rank " + std::to_string(child.rank) + " (process " +
