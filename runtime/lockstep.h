@@ -22,7 +22,11 @@
  *
  * Every function returns 0 or one of lockstep-run's exit codes: 1 an input is
  * wrong, 2 the call is wrong, 3 an internal fault, 4 a rank was lost, 5 the
- * loss is not finite. A run is used by one thread at a time. */
+ * loss is not finite. A run is used by one thread at a time.
+ *
+ * Signals: on a CPU, handlers of the program wait while a step or an evaluation
+ * runs, unless they have a stack of their own (SA_ONSTACK), since kernels may
+ * move the stack pointer. What has no handler acts at once, as ever. */
 #ifndef LOCKSTEP_H
 #define LOCKSTEP_H
 

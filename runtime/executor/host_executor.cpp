@@ -1,6 +1,7 @@
 #include "runtime/executor/host_executor.h"
 #include "runtime/device/host/cpu_features.h"
 #include "runtime/device/host/parallel.h"
+#include "runtime/support/signals.h"
 
 #include <algorithm>
 
@@ -17,6 +18,8 @@ HostExecutor::create(const ArtifactReader &artifact, const Arena &arena,
 }
 
 Status HostExecutor::load() {
+  HandlersHeld held;
+  lockstep_on_other_threads(blockSignals);
   const artifact::PlanT &plan = artifact.plan();
   LOCKSTEP_ASSIGN_OR_RETURN(const CodeSection *section,
                             chooseCode(artifact.code()));
@@ -151,6 +154,7 @@ void HostExecutor::resolveCollective(const artifact::CollectiveStartT &start,
 }
 
 Status HostExecutor::start(const artifact::ProgramT &program, int64_t) {
+  HandlersHeld held;
   return execute(programs[&program], 0);
 }
 

@@ -2,6 +2,7 @@
 #include "runtime/artifact/describe.h"
 #include "runtime/launcher/run_log.h"
 #include "runtime/support/atomic_file.h"
+#include "runtime/support/signals.h"
 
 #include <cmath>
 #include <csignal>
@@ -9,29 +10,13 @@
 
 namespace lockstep::runtime {
 
-/// The signal that asks for an orderly stop, or 0.
-static volatile std::sig_atomic_t receivedSignal = 0;
-
-static void onSignal(int signal) { receivedSignal = signal; }
-
-static void watchSignals() {
-  struct sigaction action = {};
-  action.sa_handler = onSignal;
-  sigemptyset(&action.sa_mask);
-  action.sa_flags = SA_RESTART;
-  sigaction(SIGTERM, &action, nullptr);
-  sigaction(SIGINT, &action, nullptr);
-  // A write to a rank that died is an error, which is told, and not a death.
-  signal(SIGPIPE, SIG_IGN);
-}
-
 namespace {
 
 /// The state of one rank's loop.
 class Loop {
 public:
-  Loop(const RunOptions &options, Run &run, RunLog &log)
-      : options(options), run(run), log(log) {}
+  Loop(const RunOptions &options, Run &run, RunLog &log, StopSignals &signals)
+      : options(options), run(run), log(log), signals(signals) {}
   StatusOr<int> execute();
 
 private:
@@ -45,6 +30,7 @@ private:
   const RunOptions &options;
   Run &run;
   RunLog &log;
+  StopSignals &signals;
   Profile profile;
   int64_t savedAt = -1;
 };
@@ -103,7 +89,7 @@ StatusOr<int> Loop::execute() {
     run.session().executorOf().setProfile(&profile);
   std::optional<int> signal;
   while (run.nextStep() < run.totalSteps()) {
-    signal = run.stopSignal(receivedSignal);
+    signal = run.stopSignal(signals.received());
     if (signal)
       break;
     LOCKSTEP_RETURN_IF_ERROR(oneStep());
@@ -154,7 +140,9 @@ static std::string describeMemory(const Device &device) {
 }
 
 StatusOr<int> train(const RunOptions &options, const World &world) {
-  watchSignals();
+  StopSignals signals;
+  // A write to a rank that died is an error, which is told, and not a death.
+  std::signal(SIGPIPE, SIG_IGN);
   if (options.data.empty())
     return usageError("--data says what to train on, for example --data "
                       "'train_*.bin' or --data synthetic");
@@ -173,7 +161,7 @@ StatusOr<int> train(const RunOptions &options, const World &world) {
     (*log)->say(describeMemory(device));
   if (!run->resumedFrom().empty())
     (*log)->say("resumed from " + run->resumedFrom());
-  return Loop(options, *run, **log).execute();
+  return Loop(options, *run, **log, signals).execute();
 }
 
 } // namespace lockstep::runtime

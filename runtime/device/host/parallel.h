@@ -17,6 +17,9 @@ void lockstep_parallel_for(int64_t chunks,
                            void (*body)(void *context, int64_t chunk),
                            void *context);
 
+/// Calls body once on every thread of lockstep_parallel_for but this one.
+void lockstep_on_other_threads(void (*body)(void));
+
 /// Threads that lockstep_parallel_for uses: OMP_NUM_THREADS or all cores.
 int lockstep_max_threads(void);
 void lockstep_set_threads(int threads);

@@ -16,6 +16,12 @@ void lockstep_parallel_for(int64_t chunks,
     body(context, chunk);
 }
 
+void lockstep_on_other_threads(void (*body)(void)) {
+#pragma omp parallel
+  if (omp_get_thread_num() != 0)
+    body();
+}
+
 int lockstep_max_threads(void) { return omp_get_max_threads(); }
 void lockstep_set_threads(int threads) { omp_set_num_threads(threads); }
 int lockstep_thread_index(void) { return omp_get_thread_num(); }
