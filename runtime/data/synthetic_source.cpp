@@ -3,6 +3,7 @@
 #include "runtime/artifact/types.h"
 #include "runtime/data/convert.h"
 #include "runtime/data/data_source.h"
+#include "runtime/support/normal_numbers.h"
 #include "runtime/support/philox.h"
 
 #include <vector>
@@ -55,12 +56,13 @@ Status SyntheticSource::fillInput(const artifact::InputT &input, int64_t batch,
     int64_t sample = input.whole ? 0 : batch * own.batch + own.globalRow(row);
     uint64_t first = uint64_t(sample * (perRow + 1) + shift);
     std::byte *to = memory + row * perRow * sizeOf(input.dtype);
-    floats.clear();
     integers.clear();
-    for (int64_t i = 0; i < perRow; ++i) {
-      if (floating)
-        floats.push_back(float(normalAt(seed, stream, first + uint64_t(i))));
-      else if (vocabulary > 0)
+    if (floating) {
+      floats.resize(size_t(perRow));
+      normalNumbers(seed, stream, first, perRow, floats.data());
+    }
+    for (int64_t i = 0; i < perRow && !floating; ++i) {
+      if (vocabulary > 0)
         integers.push_back(int64_t(
             uniformAt(seed, stream, first + uint64_t(i)) * double(vocabulary)));
       else
