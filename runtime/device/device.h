@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,19 @@ public:
   virtual Status write(int64_t offset, const void *source, int64_t bytes) = 0;
   virtual Status read(int64_t offset, void *target, int64_t bytes) const = 0;
 
+  /// Gives [offset, offset + bytes) of the arena values. `edit` gets them in
+  /// pieces, from the front: memory for the bytes [begin, end) of them. They
+  /// are there after finishFills. Error: a fault of the device.
+  using Edit = std::function<void(std::byte *, int64_t begin, int64_t end)>;
+  virtual Status fill(int64_t offset, int64_t bytes, const Edit &edit) = 0;
+
+  /// Ends a series of fills: all bytes are in their places, and nothing is held
+  /// for fills any more.
+  virtual Status finishFills() = 0;
+
+  /// [offset, offset + bytes) of the arena become zero.
+  virtual Status clear(int64_t offset, int64_t bytes) = 0;
+
   /// What it holds, the arena first.
   virtual std::vector<MemoryLine> memory() const = 0;
 
@@ -58,19 +72,6 @@ inline StatusOr<const std::byte *> viewOf(const Device &device, int64_t offset,
   copy.resize(size_t(bytes));
   LOCKSTEP_RETURN_IF_ERROR(device.read(offset, copy.data(), bytes));
   return static_cast<const std::byte *>(copy.data());
-}
-
-/// Lets `edit(std::byte *)` give the bytes their values: in place on the host,
-/// else through a buffer that starts as zeros.
-template <typename Edit>
-Status fillThrough(Device &device, int64_t offset, int64_t bytes, Edit edit) {
-  if (std::byte *arena = device.hostArena()) {
-    edit(arena + offset);
-    return Status::success();
-  }
-  std::vector<std::byte> buffer(static_cast<size_t>(bytes));
-  edit(buffer.data());
-  return device.write(offset, buffer.data(), bytes);
 }
 
 } // namespace lockstep::runtime

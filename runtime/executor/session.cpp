@@ -3,11 +3,10 @@
 #include "runtime/device/host/host_device.h"
 #include "runtime/device/host/parallel.h"
 #include "runtime/executor/cuda_executor.h"
+#include "runtime/executor/draw.h"
 #include "runtime/executor/host_executor.h"
 #include "runtime/executor/schedule.h"
 #include "runtime/safetensors/safetensors.h"
-#include "runtime/support/half.h"
-#include "runtime/support/philox.h"
 
 #include <algorithm>
 #include <cstring>
@@ -155,7 +154,7 @@ Status Session::initialize() {
   for (const auto &tensor : plan().tensors)
     if (Status status = initializeTensor(*tensor); !status.ok())
       return std::move(status).at("tensor '" + tensor->name + "'");
-  return Status::success();
+  return device->finishFills();
 }
 
 Status Session::initializeTensor(const artifact::TensorT &tensor) {
@@ -164,7 +163,22 @@ Status Session::initializeTensor(const artifact::TensorT &tensor) {
   if (!tensor.weight->file.empty())
     return loadExternal(tensor);
   std::string_view bytes = artifact.weightBytes(*tensor.weight);
-  return device->write(tensor.offset, bytes.data(), int64_t(bytes.size()));
+  return copyValues(tensor, bytes.data(), int64_t(bytes.size()));
+}
+
+Status Session::copyValues(const artifact::TensorT &tensor, const void *values,
+                           int64_t bytes) {
+  const auto *source = static_cast<const std::byte *>(values);
+  return device->fill(tensor.offset, bytes,
+                      [&](std::byte *target, int64_t begin, int64_t end) {
+                        constexpr int64_t piece = 1 << 20;
+                        int64_t size = end - begin;
+                        parallelFor((size + piece - 1) / piece, [&](int64_t i) {
+                          int64_t at = i * piece;
+                          std::memcpy(target + at, source + begin + at,
+                                      size_t(std::min(piece, size - at)));
+                        });
+                      });
 }
 
 static bool isFolder(const std::string &path) {
@@ -208,55 +222,7 @@ Status Session::loadExternal(const artifact::TensorT &tensor) {
                       "' is not what the artifact was compiled with")
         .at(path)
         .remedy("give the same weights file, or compile again");
-  return device->write(tensor.offset, found->data, int64_t(found->bytes));
-}
-
-static void store(std::byte *memory, artifact::DType dtype, int64_t index,
-                  double value) {
-  switch (dtype) {
-  case artifact::DType::F32:
-    reinterpret_cast<float *>(memory)[index] = float(value);
-    break;
-  case artifact::DType::F64:
-    reinterpret_cast<double *>(memory)[index] = value;
-    break;
-  case artifact::DType::BF16:
-    reinterpret_cast<uint16_t *>(memory)[index] = floatToBfloat16(float(value));
-    break;
-  case artifact::DType::F16:
-    reinterpret_cast<uint16_t *>(memory)[index] = floatToFloat16(float(value));
-    break;
-  case artifact::DType::I32:
-    reinterpret_cast<int32_t *>(memory)[index] = int32_t(value);
-    break;
-  case artifact::DType::I64:
-    reinterpret_cast<int64_t *>(memory)[index] = int64_t(value);
-    break;
-  default:
-    memory[index] = std::byte(value);
-  }
-}
-
-/// Element i of a tensor depends on the seed, the tensor's name and i alone.
-static void drawElements(const artifact::TensorT &tensor,
-                         const artifact::InitRuleT &rule, uint64_t seed,
-                         std::byte *target) {
-  using Kind = artifact::InitKind;
-  uint64_t stream = streamOf(tensor.name);
-  int64_t count = elementsOf(tensor.shape);
-  constexpr int64_t piece = 1 << 14;
-  parallelFor((count + piece - 1) / piece, [&](int64_t chunk) {
-    int64_t end = std::min(count, (chunk + 1) * piece);
-    for (int64_t i = chunk * piece; i < end; ++i) {
-      double value = rule.kind == Kind::Ones ? 1 : rule.a;
-      if (rule.kind == Kind::Normal)
-        value = rule.a + rule.b * normalAt(seed, stream, uint64_t(i));
-      else if (rule.kind == Kind::Uniform)
-        value =
-            rule.a + (rule.b - rule.a) * uniformAt(seed, stream, uint64_t(i));
-      store(target, tensor.dtype, i, value);
-    }
-  });
+  return copyValues(tensor, found->data, int64_t(found->bytes));
 }
 
 Status Session::draw(const artifact::TensorT &tensor) {
@@ -265,14 +231,14 @@ Status Session::draw(const artifact::TensorT &tensor) {
   if (rule.kind == Kind::None && tensor.role == artifact::TensorRole::Parameter)
     return inputError("the artifact has no values for it")
         .remedy("compile with --weights PATH, or with --init normal:0.02");
-  bool zeros = rule.kind == Kind::None || rule.kind == Kind::Zeros;
-  return fillThrough(*device, tensor.offset, tensor.bytes,
-                     [&](std::byte *target) {
-                       if (zeros)
-                         std::memset(target, 0, size_t(tensor.bytes));
-                       else
-                         drawElements(tensor, rule, options.seed, target);
-                     });
+  if (rule.kind == Kind::None || rule.kind == Kind::Zeros)
+    return device->clear(tensor.offset, tensor.bytes);
+  int64_t size = sizeOf(tensor.dtype);
+  return device->fill(tensor.offset, tensor.bytes,
+                      [&](std::byte *target, int64_t begin, int64_t end) {
+                        drawElements(tensor, rule, options.seed, begin / size,
+                                     end / size, target);
+                      });
 }
 
 void Session::writeScalars(const artifact::ProgramT &program, int64_t step,
@@ -307,8 +273,8 @@ void Session::writeScalars(const artifact::ProgramT &program, int64_t step,
     else if (name == "grad_clip" && value == 0)
       value = std::numeric_limits<float>::max(); // 0: no clipping
     for (int64_t i = 0; i < scalar->count; ++i)
-      store(executor->place(program, scalar->offset, run), scalar->dtype, i,
-            value);
+      storeElement(executor->place(program, scalar->offset, run), scalar->dtype,
+                   i, value);
   }
 }
 

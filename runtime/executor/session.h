@@ -91,6 +91,8 @@ private:
           SessionOptions options);
   Status initializeTensor(const artifact::TensorT &tensor);
   Status loadExternal(const artifact::TensorT &tensor);
+  Status copyValues(const artifact::TensorT &tensor, const void *values,
+                    int64_t bytes);
   Status draw(const artifact::TensorT &tensor);
   Status openHost(int64_t arenaBytes, Collectives &collectives);
   Status openGpu(int64_t arenaBytes);

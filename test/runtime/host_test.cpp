@@ -30,6 +30,29 @@ TEST_CASE("the arena is aligned, and zero or poisoned") {
   CHECK(Arena::create(int64_t(1) << 62, false).status().exitCode() == 1);
 }
 
+TEST_CASE("a cleared part of the arena is zero, and no more than it") {
+  constexpr int64_t size = 9 << 20;
+  auto arena = Arena::create(size, true);
+  REQUIRE(arena.ok());
+  auto wrong = [&](int64_t begin, int64_t end) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < size; ++i)
+      count += arena->base()[i] != std::byte(i >= begin && i < end ? 0 : 0xff);
+    return count;
+  };
+  // Nothing, within a block of 2 MiB, over its border, and whole blocks.
+  for (auto [begin, end] : {std::pair<int64_t, int64_t>(77, 77),
+                            {1000, 5000},
+                            {(2 << 20) - 3, (2 << 20) + 5},
+                            {2 << 20, 4 << 20},
+                            {100, size - 100},
+                            {0, size}}) {
+    std::memset(arena->base(), 0xff, size);
+    arena->clear(begin, end - begin);
+    CHECK(wrong(begin, end) == 0);
+  }
+}
+
 TEST_CASE("the parallel loop runs every chunk once, also when nested") {
   std::vector<std::atomic<int>> counts(1000);
   parallelFor(100, [&](int64_t outer) {

@@ -10,14 +10,38 @@ CudaDevice::create(const Gpu &gpu, int64_t arenaBytes, bool poison) {
   device->lines.push_back({"arena", arenaBytes});
   if (!arenaBytes)
     return device;
-  const Driver &api = gpu.driver();
   LOCKSTEP_RETURN_IF_ERROR(
-      api.check(api.memsetD8Async(device->at(0), poison ? 0xff : 0,
-                                  size_t(arenaBytes), nullptr),
-                "filling the arena"));
-  LOCKSTEP_RETURN_IF_ERROR(
-      api.check(api.streamSynchronize(nullptr), "filling the arena"));
+      device->setBytes(0, arenaBytes, poison ? 0xff : 0, "filling the arena"));
   return device;
+}
+
+Status CudaDevice::setBytes(int64_t offset, int64_t bytes, unsigned char value,
+                            const char *what) {
+  const Driver &api = owner.driver();
+  LOCKSTEP_RETURN_IF_ERROR(api.check(
+      api.memsetD8Async(at(offset), value, size_t(bytes), nullptr), what));
+  return api.check(api.streamSynchronize(nullptr), what);
+}
+
+Status CudaDevice::clear(int64_t offset, int64_t bytes) {
+  if (!bytes)
+    return Status::success();
+  return setBytes(offset, bytes, 0, "clearing memory of the GPU");
+}
+
+Status CudaDevice::fill(int64_t offset, int64_t bytes, const Edit &edit) {
+  if (!upload) {
+    LOCKSTEP_ASSIGN_OR_RETURN(upload, Upload::create(owner));
+  }
+  return upload->send(at(offset), bytes, edit);
+}
+
+Status CudaDevice::finishFills() {
+  if (!upload)
+    return Status::success();
+  Status status = upload->finish();
+  upload.reset();
+  return status;
 }
 
 Status CudaDevice::write(int64_t offset, const void *source, int64_t bytes) {

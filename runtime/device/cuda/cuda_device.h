@@ -2,8 +2,7 @@
 #ifndef LOCKSTEP_RUNTIME_DEVICE_CUDA_CUDA_DEVICE_H
 #define LOCKSTEP_RUNTIME_DEVICE_CUDA_CUDA_DEVICE_H
 
-#include "runtime/device/cuda/gpu.h"
-#include "runtime/device/device.h"
+#include "runtime/device/cuda/upload.h"
 
 namespace lockstep::runtime::cuda {
 
@@ -23,6 +22,10 @@ public:
   std::byte *hostArena() const override { return nullptr; }
   Status write(int64_t offset, const void *source, int64_t bytes) override;
   Status read(int64_t offset, void *target, int64_t bytes) const override;
+  /// In pieces, copied while the next one is made.
+  Status fill(int64_t offset, int64_t bytes, const Edit &edit) override;
+  Status finishFills() override;
+  Status clear(int64_t offset, int64_t bytes) override;
   std::vector<MemoryLine> memory() const override { return lines; }
 
   /// Adds what an executor or a library holds beside the arena.
@@ -33,8 +36,11 @@ public:
 
 private:
   explicit CudaDevice(const Gpu &gpu) : owner(gpu) {}
+  Status setBytes(int64_t offset, int64_t bytes, unsigned char value,
+                  const char *what);
   const Gpu &owner;
   Buffer arena;
+  std::unique_ptr<Upload> upload; ///< while fills go on
   std::vector<MemoryLine> lines;
 };
 

@@ -45,6 +45,19 @@ Arena::~Arena() {
     munmap(mapping, mappingBytes);
 }
 
+void Arena::clear(int64_t offset, int64_t bytes) const {
+  int64_t unit = int64_t(alignment);
+  int64_t first = (offset + unit - 1) / unit * unit;
+  int64_t last = (offset + bytes) / unit * unit;
+  if (first >= last ||
+      madvise(start + first, size_t(last - first), MADV_DONTNEED) != 0) {
+    std::memset(start + offset, 0, size_t(bytes));
+    return;
+  }
+  std::memset(start + offset, 0, size_t(first - offset));
+  std::memset(start + last, 0, size_t(offset + bytes - last));
+}
+
 int64_t Arena::residentBytes() const {
   if (!size)
     return 0;

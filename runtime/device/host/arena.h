@@ -25,6 +25,9 @@ public:
   template <typename T> T *at(int64_t offset) const {
     return reinterpret_cast<T *>(start + offset);
   }
+  /// Makes [offset, offset + bytes) zero. Large parts are given back to the
+  /// system, which has zeros for them once they are touched.
+  void clear(int64_t offset, int64_t bytes) const;
   /// The largest part of the arena that was ever touched, in bytes (resident
   /// pages now): what a run really took.
   int64_t residentBytes() const;

@@ -27,6 +27,16 @@ Status HostDevice::read(int64_t offset, void *target, int64_t bytes) const {
   return Status::success();
 }
 
+Status HostDevice::fill(int64_t offset, int64_t bytes, const Edit &edit) {
+  edit(memoryBlock.base() + offset, 0, bytes);
+  return Status::success();
+}
+
+Status HostDevice::clear(int64_t offset, int64_t bytes) {
+  memoryBlock.clear(offset, bytes);
+  return Status::success();
+}
+
 std::vector<MemoryLine> HostDevice::memory() const {
   return {{"arena", memoryBlock.bytes()}};
 }

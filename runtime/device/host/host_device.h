@@ -22,6 +22,10 @@ public:
   std::byte *hostArena() const override { return memoryBlock.base(); }
   Status write(int64_t offset, const void *source, int64_t bytes) override;
   Status read(int64_t offset, void *target, int64_t bytes) const override;
+  /// In one piece, in place.
+  Status fill(int64_t offset, int64_t bytes, const Edit &edit) override;
+  Status finishFills() override { return Status::success(); }
+  Status clear(int64_t offset, int64_t bytes) override;
   std::vector<MemoryLine> memory() const override;
 
 private:

@@ -1,4 +1,5 @@
 // What every device must do.
+#include "runtime/support/philox.h"
 #include "test/runtime/device/device_under_test.h"
 
 #include <catch2/catch.hpp>
@@ -62,6 +63,47 @@ TEST_CASE("parameters get their first values") {
   }
   CHECK(std::abs(sum / elementCount) < 0.1);
   CHECK(squares / elementCount == Approx(1).margin(0.15));
+}
+
+TEST_CASE("large parameters arrive whole, and what has no rule is zero") {
+  PlanBuilder plan;
+  // Drawn, state, drawn: more than is sent at once, and odd sizes.
+  constexpr int64_t sizes[] = {(5 << 20) + 13, (3 << 20) + 1, 12345};
+  std::vector<int64_t> offsets;
+  for (int64_t size : sizes) {
+    auto tensor = std::make_unique<artifact::TensorT>();
+    tensor->name = "t" + std::to_string(size);
+    tensor->shape = {size};
+    tensor->bytes = size * 4;
+    tensor->offset = plan.allocate(tensor->bytes);
+    offsets.push_back(tensor->offset);
+    if (size == sizes[1]) {
+      tensor->role = artifact::TensorRole::OptimizerState;
+    } else {
+      tensor->init = std::make_unique<artifact::InitRuleT>();
+      tensor->init->kind = artifact::InitKind::Normal;
+      tensor->init->a = 3;
+      tensor->init->b = 0.5;
+    }
+    plan.plan.tensors.push_back(std::move(tensor));
+  }
+  SessionOptions options;
+  options.poison = true;
+  options.seed = 7;
+  TestSession session(plan, options);
+  auto wrong = [&](size_t i) {
+    uint64_t stream = streamOf("t" + std::to_string(sizes[i]));
+    int64_t count = 0, at = 0;
+    for (float value : session.read<float>(offsets[i], sizes[i])) {
+      double expected =
+          i == 1 ? 0 : 3 + 0.5 * normalAt(7, stream, uint64_t(at));
+      count += !(std::abs(value - expected) <= (i == 1 ? 0 : 2e-6));
+      ++at;
+    }
+    return count;
+  };
+  for (size_t i : {0, 1, 2})
+    CHECK(wrong(i) == 0);
 }
 
 TEST_CASE("inputs and scalars reach a program, metrics return, step by step") {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <iterator>
 
 namespace lockstep::runtime::testing {
@@ -40,6 +41,93 @@ static Result findFunction(Function *function, Module, const char *name) {
 static Result nameOfError(Result, const char **name) {
   *name = "CUDA_ERROR_FAKE";
   return success;
+}
+
+static Result allocatePinned(void **memory, size_t bytes, unsigned) {
+  if (bytes > fakeGpu.pinnedBytes)
+    return outOfMemory;
+  fakeGpu.pinnedBytes -= bytes;
+  ++fakeGpu.pinned;
+  *memory = malloc(bytes);
+  return success;
+}
+
+static Result freePinned(void *memory) {
+  --fakeGpu.pinned;
+  free(memory);
+  return success;
+}
+
+static Result copyLater(Address target, const void *source, size_t bytes,
+                        StreamHandle) {
+  if (fakeGpu.copyResult == success)
+    fakeGpu.copies.push_back({target, source, bytes});
+  return fakeGpu.copyResult;
+}
+
+/// Makes the first `count` copies.
+static void makeCopies(size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    const FakeCopy &copy = fakeGpu.copies[i];
+    size_t at = copy.target - fakeGpu.address;
+    if (fakeGpu.memory.size() < at + copy.bytes)
+      fakeGpu.memory.resize(at + copy.bytes);
+    fakeGpu.memory.replace(at, copy.bytes,
+                           static_cast<const char *>(copy.source), copy.bytes);
+  }
+  fakeGpu.copies.erase(fakeGpu.copies.begin(),
+                       fakeGpu.copies.begin() + long(count));
+}
+
+/// An event is the number of copies, ever, that were asked for before it was
+/// recorded; 0 when it was not.
+static std::vector<size_t> eventValues;
+static size_t copiesMade = 0;
+
+static Result createEvent(EventHandle *event, unsigned) {
+  eventValues.push_back(0);
+  *event = reinterpret_cast<EventHandle>(eventValues.size());
+  return success;
+}
+
+static Result recordEvent(EventHandle event, StreamHandle) {
+  eventValues[reinterpret_cast<size_t>(event) - 1] =
+      copiesMade + fakeGpu.copies.size();
+  return success;
+}
+
+static Result awaitEvent(EventHandle event) {
+  size_t value = eventValues[reinterpret_cast<size_t>(event) - 1];
+  if (value > copiesMade) {
+    makeCopies(value - copiesMade);
+    copiesMade = value;
+  }
+  return success;
+}
+
+static Result awaitStream(StreamHandle) {
+  copiesMade += fakeGpu.copies.size();
+  makeCopies(fakeGpu.copies.size());
+  return success;
+}
+
+/// For the uploads of a test.
+static void addCopies(Driver &driver) {
+  eventValues.clear();
+  copiesMade = 0;
+  driver.memHostAlloc = allocatePinned;
+  driver.memFreeHost = freePinned;
+  driver.memcpyHtoDAsync = copyLater;
+  driver.streamCreate = [](StreamHandle *stream, unsigned) {
+    *stream = reinterpret_cast<StreamHandle>(1);
+    return success;
+  };
+  driver.streamDestroy = [](StreamHandle) { return success; };
+  driver.streamSynchronize = awaitStream;
+  driver.eventCreate = createEvent;
+  driver.eventDestroy = [](EventHandle) { return success; };
+  driver.eventRecord = recordEvent;
+  driver.eventSynchronize = awaitEvent;
 }
 
 Driver fakeDriver() {
@@ -97,7 +185,7 @@ Driver fakeDriver() {
     fakeGpu.cleared = bytes;
     return success;
   };
-  driver.streamSynchronize = [](StreamHandle) { return success; };
+  addCopies(driver);
   driver.tensorMapEncodeTiled =
       [](TensorMap *map, int type, unsigned rank, void *address,
          const uint64_t *dims, const uint64_t *strides, const unsigned *box,

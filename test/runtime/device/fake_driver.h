@@ -5,7 +5,18 @@
 
 #include "runtime/device/cuda/driver.h"
 
+#include <string>
+#include <vector>
+
 namespace lockstep::runtime::testing {
+
+/// A copy that was asked for. It reads its source no earlier than it must: when
+/// something behind it is awaited.
+struct FakeCopy {
+  cuda::Address target;
+  const void *source;
+  size_t bytes;
+};
 
 struct FakeGpu {
   cuda::Result initResult = cuda::success;
@@ -20,6 +31,11 @@ struct FakeGpu {
   cuda::Address address = 4096; ///< of every allocation
   std::string copied;           ///< last to the GPU
   size_t cleared = 0;           ///< bytes, last
+  std::vector<FakeCopy> copies; ///< of the one stream, not yet made
+  std::string memory;           ///< from `address`, as far as it was copied to
+  int pinned = 0;               ///< page-locked buffers that are held
+  size_t pinnedBytes = 1 << 30; ///< that there are
+  cuda::Result copyResult = cuda::success;
   cuda::Result mapResult = cuda::success;
 };
 
