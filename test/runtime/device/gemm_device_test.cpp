@@ -62,8 +62,8 @@ private:
     std::iota(order.begin(), order.end(), size_t(0));
     std::shuffle(order.begin(), order.end(), random);
     if (number(0, 3)) { // mostly a matrix with its rows or columns together
-      std::stable_partition(order.begin(), order.end(),
-                            [&](size_t d) { return d >= batch.size(); });
+      std::partition(order.begin(), order.end(),
+                     [&](size_t d) { return d >= batch.size(); });
     }
     Ints all(sizes.size());
     int64_t next = number(0, 7) ? 1 : 3;
