@@ -87,6 +87,14 @@ def model_cases(cases, tools):
     def unknown(graph):
         for i, node in enumerate(graph["graph"]["nodes"][:3]): node["target"] = f"torch.ops.aten.nonesuch{i}.default"
     cases.refused("unknown ops are all told, with their source lines", 1, compiling(rewritten(MLP, cases.path("ops.pt2"), unknown)), "nonesuch0", "nonesuch1", "nonesuch2", ".py:")
+    def sampled(graph):
+        relu = next(node for node in graph["graph"]["nodes"] if node["target"] == "torch.ops.aten.relu.default")
+        relu["target"] = "torch.ops.aten.rand_like.default"
+    path = rewritten(MLP, cases.path("sampled.pt2"), sampled)
+    cases.refused("an operator in a form that is not supported", 1, compiling(path), "aten.rand_like.default", "give them to the model as an input", ".py:")
+    told = succeed(tools.tool("lockstep-inspect", path))
+    missing = [word for word in ("not supported", "aten.rand_like.default", "as an input", ".py:") if word not in told]
+    cases.verdict("inspect tells of it as well", [f"lacks {word!r}" for word in missing], told.splitlines()[-1])
     for number, name in ((10, "complex64"), (11, "complex128"), (29, "float8_e4m3fn")):
         def inputs(graph): graph["graph"]["tensor_values"]["input"]["dtype"] = number
         cases.refused(f"dtype not supported, {name}", 1, compiling(rewritten(MLP, cases.path("dtype.pt2"), inputs)), name)

@@ -5,6 +5,10 @@
 
 #ifdef LOCKSTEP_HAS_IMPORT
 #include "compiler/import/Import.h"
+#include "compiler/import/pt2/Weights.h"
+#include "dialects/train/Train.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Diagnostics.h"
 #endif
 #ifdef LOCKSTEP_HAS_COMPILER
 #include "compiler/import/pt2/Reader.h"
@@ -40,14 +44,38 @@ static Status describeArtifact(const InspectOptions &options) {
 }
 
 #ifdef LOCKSTEP_HAS_IMPORT
+/// What import says against a model whose operators it all knows: a form of one
+/// that it does not. Empty when it takes the model, or has no weights to do so.
+static std::string refusalOf(const pt2::Pt2File &file) {
+  mlir::MLIRContext context;
+  context.loadDialect<train::TrainDialect, mlir::func::FuncDialect>();
+  std::string refusal;
+  mlir::ScopedDiagnosticHandler handler(
+      &context, [&](mlir::Diagnostic &diagnostic) {
+        if (refusal.empty() &&
+            diagnostic.getSeverity() == mlir::DiagnosticSeverity::Error)
+          refusal = diagnostic.str();
+        return mlir::success();
+      });
+  StatusOr<WeightStore> weights = pt2::buildWeightStore(file, {});
+  if (!weights.ok()) // pickled or left out: import asks for shapes only
+    weights = pt2::buildWeightStore(file, {"none", "normal:0.02", {}});
+  if (weights.ok())
+    (void)importProgram(context, file.program, {}, *weights);
+  return refusal;
+}
+
 /// Every operator that import does not know, with the Python line of its first
-/// use.
-static void printUnsupported(const pt2::ExportedProgram &program) {
-  std::vector<UnsupportedTarget> unsupported = findUnsupportedTargets(program);
-  if (unsupported.empty())
-    std::puts("all operators are supported");
-  else
+/// use, or else the first that it knows but not in this form.
+static void printUnsupported(const pt2::Pt2File &file) {
+  std::vector<UnsupportedTarget> unsupported =
+      findUnsupportedTargets(file.program);
+  if (!unsupported.empty())
     std::printf("not supported: %zu operators\n", unsupported.size());
+  else if (std::string refusal = refusalOf(file); !refusal.empty())
+    std::printf("not supported: %s\n", refusal.c_str());
+  else
+    std::puts("all operators are supported");
   for (const UnsupportedTarget &target : unsupported)
     std::printf("  %6lld  %s%s%s\n", static_cast<long long>(target.count),
                 target.target.c_str(), target.place.empty() ? "" : "  ",
@@ -62,7 +90,7 @@ static Status describeModel(const InspectOptions &options) {
   parts.tensors = parts.operators = !options.brief;
   std::fputs(pt2::describeProgram(file.program, parts).c_str(), stdout);
 #ifdef LOCKSTEP_HAS_IMPORT
-  printUnsupported(file.program);
+  printUnsupported(file);
 #endif
   return Status::success();
 }
