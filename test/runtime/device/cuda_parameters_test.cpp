@@ -54,7 +54,7 @@ TEST_CASE("pointers, numbers and nothing are passed as they are") {
   pointer.byte_offset = 24;
   plan.add(ParameterKind::Int32).value = -7;
   plan.add(ParameterKind::Null);
-  plan.add(ParameterKind::Int64).value = int64_t(-3) << 40;
+  plan.add(ParameterKind::Int64).value = -3 * (int64_t(1) << 40);
   plan.add(ParameterKind::Float32).real = 0.125f;
   auto made = CudaParameters::create(plan.plan, *machine.device);
   REQUIRE(made.ok());
@@ -62,7 +62,8 @@ TEST_CASE("pointers, numbers and nothing are passed as they are") {
   CHECK(read<cuda::Address>((*made->resolve(0, operands))[0]) == 2024);
   CHECK(read<int32_t>((*made->resolve(1, operands))[0]) == -7);
   CHECK(read<cuda::Address>((*made->resolve(2, operands))[0]) == 0);
-  CHECK(read<int64_t>((*made->resolve(3, operands))[0]) == int64_t(-3) << 40);
+  CHECK(read<int64_t>((*made->resolve(3, operands))[0]) ==
+        -3 * (int64_t(1) << 40));
   CHECK(read<float>((*made->resolve(4, operands))[0]) == 0.125f);
   CHECK(fakeGpu.copied.empty());
   CHECK(fakeGpu.cleared == 0);

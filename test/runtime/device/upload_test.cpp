@@ -15,8 +15,8 @@ struct OneGpu {
   explicit OneGpu(FakeGpu shown = {}) {
     fakeGpu = std::move(shown);
     driver = fakeDriver();
-    gpu = std::move(*cuda::Gpu::open(driver, 0));
-    device = std::move(*cuda::CudaDevice::create(*gpu, arena, false));
+    gpu = *cuda::Gpu::open(driver, 0);
+    device = *cuda::CudaDevice::create(*gpu, arena, false);
   }
   static constexpr int64_t arena = 200 << 20;
   cuda::Driver driver;
