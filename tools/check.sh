@@ -13,7 +13,12 @@ git ls-files -z '*.cpp' '*.h' | xargs -0 -r clang-format-22 --dry-run --Werror
 step "dialect pages"
 tools/generate-docs.sh --check
 step "build"
-tools/build.sh
+mkdir -p "$build"
+tools/build.sh 2>&1 | tee "$build/warnings.log"
+if grep -q ': warning: ' "$build/warnings.log"; then
+  echo "error: the build has warnings" >&2
+  exit 1
+fi
 step "unit tests"
 passed=0 failed=0
 ctest --test-dir "$build" --output-on-failure >"$build/unit.log" 2>&1 || tail -n 120 "$build/unit.log"

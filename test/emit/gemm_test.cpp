@@ -211,8 +211,8 @@ static void checkTable(const GemmConfig &config, const GemmSize &size,
     }
   int64_t height = config.tileM * getClusterM(config);
   int64_t width = config.tileN * getClusterN(config);
-  CHECK(tiles.size() == size.batch * ((size.m + height - 1) / height) *
-                            ((size.n + width - 1) / width));
+  CHECK(int64_t(tiles.size()) == size.batch * ((size.m + height - 1) / height) *
+                                     ((size.n + width - 1) / width));
   std::set<int> slots;
   for (auto &[place, coverage] : tiles) {
     CHECK(place[0] < size.batch);

@@ -65,7 +65,7 @@ TEST_CASE("functions are precise over the whole range") {
   REQUIRE(module);
   mlir::SmallVector<emit::GeneratedKernel> kernels;
   for (auto kernel : module->getOps<plan::KernelOp>())
-    kernels.push_back({kernel, kernel.getSymName().str(), {}});
+    kernels.push_back({kernel, kernel.getSymName().str(), {}, {}});
   std::vector<std::string> objects;
   REQUIRE(mlir::succeeded(
       emit::Target::create("x86-64-v3")->compile(*module, kernels, objects)));

@@ -102,46 +102,52 @@ static_assert(offsetof(cuda::LtHeuristic, workspaceBytes) ==
 static_assert(sizeof(nccl::UniqueId) == sizeof(ncclUniqueId));
 
 TEST_CASE("constants are those of NVIDIA's headers") {
-  CHECK(cuda::outOfMemory == CUDA_ERROR_OUT_OF_MEMORY);
-  CHECK(cuda::noDevice == CUDA_ERROR_NO_DEVICE);
-  CHECK(cuda::invalidImage == CUDA_ERROR_INVALID_IMAGE);
-  CHECK(cuda::noBinaryForGpu == CUDA_ERROR_NO_BINARY_FOR_GPU);
-  CHECK(cuda::unsupportedPtxVersion == CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
-  CHECK(cuda::clockRate == CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
-  CHECK(cuda::multiprocessorCount == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-  CHECK(cuda::memoryClockRate == CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
-  CHECK(cuda::memoryBusWidth == CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
-  CHECK(cuda::computeCapabilityMajor ==
-        CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
-  CHECK(cuda::computeCapabilityMinor ==
-        CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-  CHECK(cuda::maxThreadsPerBlock == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
-  CHECK(cuda::maxDynamicSharedBytes ==
-        CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
-  CHECK(cuda::streamNonBlocking == CU_STREAM_NON_BLOCKING);
-  CHECK(cuda::eventDisableTiming == CU_EVENT_DISABLE_TIMING);
-  CHECK(cuda::captureRelaxed == CU_STREAM_CAPTURE_MODE_RELAXED);
-  CHECK(cuda::jitErrorLog == CU_JIT_ERROR_LOG_BUFFER);
-  CHECK(cuda::jitErrorLogBytes == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
-  CHECK(cuda::real32 == CUDA_R_32F);
-  CHECK(cuda::real64 == CUDA_R_64F);
-  CHECK(cuda::realBf16 == CUDA_R_16BF);
-  CHECK(cuda::compute32 == CUBLAS_COMPUTE_32F);
-  CHECK(cuda::compute64 == CUBLAS_COMPUTE_64F);
-  CHECK(cuda::descriptionTransposeA == CUBLASLT_MATMUL_DESC_TRANSA);
-  CHECK(cuda::descriptionTransposeB == CUBLASLT_MATMUL_DESC_TRANSB);
-  CHECK(cuda::layoutBatchCount == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT);
-  CHECK(cuda::layoutBatchStride == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET);
-  CHECK(cuda::preferenceWorkspaceBytes ==
-        CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES);
-  CHECK(cuda::preferenceAlignmentA ==
-        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES);
-  CHECK(cuda::preferenceAlignmentD ==
-        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES);
-  CHECK(nccl::bfloat16 == ncclBfloat16);
-  CHECK(nccl::float32 == ncclFloat32);
-  CHECK(nccl::uint8 == ncclUint8);
-  CHECK(nccl::int64 == ncclInt64);
-  CHECK(nccl::max == ncclMax);
-  CHECK(nccl::min == ncclMin);
+  CHECK(int(cuda::outOfMemory) == int(CUDA_ERROR_OUT_OF_MEMORY));
+  CHECK(int(cuda::noDevice) == int(CUDA_ERROR_NO_DEVICE));
+  CHECK(int(cuda::invalidImage) == int(CUDA_ERROR_INVALID_IMAGE));
+  CHECK(int(cuda::noBinaryForGpu) == int(CUDA_ERROR_NO_BINARY_FOR_GPU));
+  CHECK(int(cuda::unsupportedPtxVersion) ==
+        int(CUDA_ERROR_UNSUPPORTED_PTX_VERSION));
+  CHECK(int(cuda::clockRate) == int(CU_DEVICE_ATTRIBUTE_CLOCK_RATE));
+  CHECK(int(cuda::multiprocessorCount) ==
+        int(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+  CHECK(int(cuda::memoryClockRate) ==
+        int(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE));
+  CHECK(int(cuda::memoryBusWidth) ==
+        int(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH));
+  CHECK(int(cuda::computeCapabilityMajor) ==
+        int(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR));
+  CHECK(int(cuda::computeCapabilityMinor) ==
+        int(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
+  CHECK(int(cuda::maxThreadsPerBlock) ==
+        int(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
+  CHECK(int(cuda::maxDynamicSharedBytes) ==
+        int(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES));
+  CHECK(int(cuda::streamNonBlocking) == int(CU_STREAM_NON_BLOCKING));
+  CHECK(int(cuda::eventDisableTiming) == int(CU_EVENT_DISABLE_TIMING));
+  CHECK(int(cuda::captureRelaxed) == int(CU_STREAM_CAPTURE_MODE_RELAXED));
+  CHECK(int(cuda::jitErrorLog) == int(CU_JIT_ERROR_LOG_BUFFER));
+  CHECK(int(cuda::jitErrorLogBytes) == int(CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES));
+  CHECK(int(cuda::real32) == int(CUDA_R_32F));
+  CHECK(int(cuda::real64) == int(CUDA_R_64F));
+  CHECK(int(cuda::realBf16) == int(CUDA_R_16BF));
+  CHECK(int(cuda::compute32) == int(CUBLAS_COMPUTE_32F));
+  CHECK(int(cuda::compute64) == int(CUBLAS_COMPUTE_64F));
+  CHECK(int(cuda::descriptionTransposeA) == int(CUBLASLT_MATMUL_DESC_TRANSA));
+  CHECK(int(cuda::descriptionTransposeB) == int(CUBLASLT_MATMUL_DESC_TRANSB));
+  CHECK(int(cuda::layoutBatchCount) == int(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT));
+  CHECK(int(cuda::layoutBatchStride) ==
+        int(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET));
+  CHECK(int(cuda::preferenceWorkspaceBytes) ==
+        int(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES));
+  CHECK(int(cuda::preferenceAlignmentA) ==
+        int(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES));
+  CHECK(int(cuda::preferenceAlignmentD) ==
+        int(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES));
+  CHECK(int(nccl::bfloat16) == int(ncclBfloat16));
+  CHECK(int(nccl::float32) == int(ncclFloat32));
+  CHECK(int(nccl::uint8) == int(ncclUint8));
+  CHECK(int(nccl::int64) == int(ncclInt64));
+  CHECK(int(nccl::max) == int(ncclMax));
+  CHECK(int(nccl::min) == int(ncclMin));
 }
