@@ -48,32 +48,6 @@ private:
 };
 } // namespace
 
-static void collectNames(const pt2::Argument &argument,
-                         SmallVectorImpl<std::string_view> &names) {
-  if (std::string_view name = argument.tensorName(); !name.empty())
-    names.push_back(name);
-  if (auto *list = argument.getIf<std::vector<pt2::TensorArgument>>())
-    for (const pt2::TensorArgument &tensor : *list)
-      names.push_back(tensor.name);
-  if (auto *list = argument.getIf<std::vector<pt2::OptionalTensorArgument>>())
-    for (const pt2::OptionalTensorArgument &tensor : *list)
-      names.push_back(tensor.name);
-}
-
-static SmallVector<std::string_view> inputNames(const pt2::Node &node) {
-  SmallVector<std::string_view> names;
-  for (const pt2::NamedArgument &input : node.inputs)
-    collectNames(input.value, names);
-  return names;
-}
-
-static SmallVector<std::string_view> outputNames(const pt2::Node &node) {
-  SmallVector<std::string_view> names;
-  for (const pt2::Argument &output : node.outputs)
-    collectNames(output, names);
-  return names;
-}
-
 static bool isComplexMeta(const Scope &scope, std::string_view name) {
   const pt2::TensorMeta *meta = scope.graph->tensor(name);
   return meta && (meta->dtype == pt2::ScalarType::C64 ||

@@ -187,6 +187,37 @@ Value Lowering::rng() {
 }
 
 //===----------------------------------------------------------------------===//
+// Names
+//===----------------------------------------------------------------------===//
+
+static void collectNames(const pt2::Argument &argument, TensorNames &names) {
+  if (std::string_view name = argument.tensorName(); !name.empty())
+    names.push_back(name);
+  if (auto *list = argument.getIf<std::vector<pt2::TensorArgument>>())
+    for (const pt2::TensorArgument &tensor : *list)
+      names.push_back(tensor.name);
+  if (auto *list = argument.getIf<std::vector<pt2::OptionalTensorArgument>>())
+    for (const pt2::OptionalTensorArgument &tensor : *list)
+      names.push_back(tensor.name);
+}
+
+static TensorNames namesOf(ArrayRef<pt2::Argument> arguments) {
+  TensorNames names;
+  for (const pt2::Argument &argument : arguments)
+    collectNames(argument, names);
+  return names;
+}
+
+TensorNames inputNames(const pt2::Node &node) {
+  TensorNames names;
+  for (const pt2::NamedArgument &input : node.inputs)
+    collectNames(input.value, names);
+  return names;
+}
+
+TensorNames outputNames(const pt2::Node &node) { return namesOf(node.outputs); }
+
+//===----------------------------------------------------------------------===//
 // Nodes
 //===----------------------------------------------------------------------===//
 
@@ -240,32 +271,17 @@ void Lowering::stopGradients(Scope &scope, const pt2::Node &node) {
     if (auto found = scope.complexes.find(name); found != scope.complexes.end())
       stop(found->second.first), stop(found->second.second);
   };
-  for (const pt2::Argument &output : node.outputs) {
-    stopNamed(output.tensorName());
-    if (auto *list = output.getIf<std::vector<pt2::TensorArgument>>())
-      for (const pt2::TensorArgument &tensor : *list)
-        stopNamed(tensor.name);
-  }
-}
-
-static void collectUsed(const pt2::Argument &argument,
-                        std::unordered_set<std::string_view> &used) {
-  if (std::string_view name = argument.tensorName(); !name.empty())
-    used.insert(name);
-  if (auto *list = argument.getIf<std::vector<pt2::TensorArgument>>())
-    for (const pt2::TensorArgument &tensor : *list)
-      used.insert(tensor.name);
-  if (auto *list = argument.getIf<std::vector<pt2::OptionalTensorArgument>>())
-    for (const pt2::OptionalTensorArgument &tensor : *list)
-      used.insert(tensor.name);
+  for (std::string_view name : outputNames(node))
+    stopNamed(name);
 }
 
 std::optional<std::string> Lowering::run(Scope &scope) {
+  auto use = [&](const TensorNames &names) {
+    scope.used.insert(names.begin(), names.end());
+  };
   for (const pt2::Node &node : scope.graph->nodes)
-    for (const pt2::NamedArgument &input : node.inputs)
-      collectUsed(input.value, scope.used);
-  for (const pt2::Argument &output : scope.graph->outputs)
-    collectUsed(output, scope.used);
+    use(inputNames(node));
+  use(namesOf(scope.graph->outputs));
   for (const pt2::Node &node : scope.graph->nodes) {
     if (lowerNode(scope, node)) {
       if (lostGradientBoundary(node))

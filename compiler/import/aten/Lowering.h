@@ -89,6 +89,11 @@ struct Scope {
   std::unordered_set<std::string_view> used;
 };
 
+/// The tensors that a node reads or makes, lists taken apart.
+using TensorNames = llvm::SmallVector<std::string_view>;
+TensorNames inputNames(const pt2::Node &node);
+TensorNames outputNames(const pt2::Node &node);
+
 /// How a target is lowered: in place and `out=` forms are their functional
 /// forms followed by a write.
 struct ResolvedTarget {
