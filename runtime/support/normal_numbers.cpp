@@ -78,23 +78,11 @@ LOCKSTEP_INLINE void directionOf(uint32_t bits, float &cosine, float &sine) {
 LOCKSTEP_INLINE void fillBlocks(uint64_t key, uint64_t stream, uint64_t block,
                                 int64_t blocks, float *__restrict target) {
   for (int64_t i = 0; i < blocks; ++i) {
-    uint64_t counter = block + uint64_t(i);
-    uint32_t c0 = uint32_t(counter), c1 = uint32_t(counter >> 32),
-             c2 = uint32_t(stream), c3 = uint32_t(stream >> 32);
-    uint32_t k0 = uint32_t(key), k1 = uint32_t(key >> 32);
-    for (int round = 0; round < 10; ++round) {
-      uint64_t a = uint64_t(0xD2511F53u) * c0, b = uint64_t(0xCD9E8D57u) * c2;
-      c0 = uint32_t(b >> 32) ^ c1 ^ k0;
-      c2 = uint32_t(a >> 32) ^ c3 ^ k1;
-      c1 = uint32_t(b);
-      c3 = uint32_t(a);
-      k0 += 0x9E3779B9u;
-      k1 += 0xBB67AE85u;
-    }
-    float radius0 = radiusOf(c0), radius1 = radiusOf(c2);
+    std::array<uint32_t, 4> words = philox(key, block + uint64_t(i), stream);
+    float radius0 = radiusOf(words[0]), radius1 = radiusOf(words[2]);
     float cosine0, sine0, cosine1, sine1;
-    directionOf(c1, cosine0, sine0);
-    directionOf(c3, cosine1, sine1);
+    directionOf(words[1], cosine0, sine0);
+    directionOf(words[3], cosine1, sine1);
     target[4 * i] = radius0 * cosine0;
     target[4 * i + 1] = radius0 * sine0;
     target[4 * i + 2] = radius1 * cosine1;
