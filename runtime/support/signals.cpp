@@ -62,9 +62,9 @@ StopSignals::StopSignals() {
 
 int StopSignals::received() {
   timespec noTime = {};
-  if (int signal = sigtimedwait(&watched, nullptr, &noTime); signal > 0)
-    if (first == 0)
-      first = signal;
+  int signal = sigtimedwait(&watched, nullptr, &noTime);
+  if (signal > 0 && first == 0)
+    first = signal;
   return first;
 }
 
